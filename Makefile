@@ -1,0 +1,44 @@
+# rewardrate: two commands on a fresh machine are `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+OUT    ?= runs/demo
+
+.PHONY: help demo test check bench docs clean
+
+help:            ## say what can be made
+	@grep -E '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("rewardrate needs Python 3.11 or newer, and %s is %d.%d; name another with: make PYTHON=python3.11" % (sys.executable, *sys.version_info[:2]) if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# One stamp per set of packages: an install is repeated only when pyproject.toml changes.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[report]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[dev,report,agent]'
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo            ## check the paper's theory on this machine and open the figure
+	$(BIN)/rewardrate theory check --instances 500 --out $(OUT) --open
+
+check: $(VENV)/.test           ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: check                    ## everything CI runs: lint, types, tests, coverage floor
+	$(BIN)/pytest -n auto --cov --cov-report=term
+
+bench: $(VENV)/.test           ## speed, as ratios measured side by side
+	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+docs: $(VENV)/.test            ## remake the figures and tables that the docs show, then check every link
+	$(BIN)/python docs/build.py
+
+clean:                         ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist

@@ -1,0 +1,102 @@
+"""Remake what the docs show from the code itself (figures, tables, help pages), then check every link.
+
+    make docs
+
+A part between the lines `<!-- made: NAME -->` and `<!-- end -->` is written by the function of that name below.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+from rewardrate.cli.main import VERBS, main
+from rewardrate.reports.rates import changepoint_table, draw_changepoint
+from rewardrate.reports.theory import draw
+from rewardrate.theory.check import CheckConfig, check_theory
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "results").rglob("*.md")])
+COMMANDS = {"doctor": [], "rate": ["fit", "check"], "theory": ["check", "solve"]}
+
+
+def help_pages() -> str:
+    """Every --help page, as it is printed."""
+    calls = [
+        ["--help"],
+        *([verb, *([command] if command else []), "--help"] for verb in VERBS for command in COMMANDS[verb] or [""]),
+    ]
+    return "\n\n".join(f"```text\n$ {' '.join(['rewardrate', *call])}\n{printed(call)}\n```" for call in calls)
+
+
+def printed(call: list[str]) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        main(call)
+    return out.getvalue().rstrip()
+
+
+def statements() -> str:
+    """The findings of the published check."""
+    lines = [
+        "| statement | claim | tried | violations | smallest slack | tight example |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for finding in check_theory(CheckConfig()):
+        tight = "-" if finding.tight is None else f"{finding.tight:.0e}"
+        name, claim = finding.statement.name, finding.statement.claim.replace("|", "\\|")
+        lines.append(
+            f"| {name} | {claim} | {finding.tried:,} | {finding.violations} | {finding.smallest_slack:.0e} | {tight} |"
+        )
+    return "\n".join(lines)
+
+
+PARTS = {"changepoint": changepoint_table, "help": help_pages, "statements": statements}
+
+
+def fill(page: Path) -> None:
+    text = page.read_text()
+
+    def replace(match: re.Match[str]) -> str:
+        return f"<!-- made: {match[1]} -->\n\n{PARTS[match[1]]()}\n\n<!-- end -->"
+
+    made = re.sub(r"<!-- made: (\w+) -->.*?<!-- end -->", replace, text, flags=re.DOTALL)
+    if made != text:
+        page.write_text(made)
+        print(f"remade {page.relative_to(ROOT)}")
+
+
+def broken_links(page: Path) -> list[str]:
+    """Relative links and images of a page that lead nowhere, and anchors that do not exist."""
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists():
+            broken.append(f"{page.relative_to(ROOT)}: {link}")
+        elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+            broken.append(f"{page.relative_to(ROOT)}: {link} (no such heading)")
+    return broken
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+if __name__ == "__main__":
+    os.environ["COLUMNS"] = "110"  # help pages wrap at the width of the terminal
+    draw(DOCS / "figures" / "theory")
+    draw_changepoint(DOCS / "figures" / "changepoint")
+    for page in PAGES:
+        fill(page)
+    problems = [line for page in PAGES for line in broken_links(page)]
+    print("\n".join(problems) if problems else f"{len(PAGES)} pages, every link leads somewhere")
+    sys.exit(1 if problems else 0)

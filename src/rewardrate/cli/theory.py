@@ -1,0 +1,231 @@
+"""rewardrate theory: check the paper's statements on random problems, or solve a problem of your own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import time
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewardrate.cli.parser import Command, Parser, overrides_of, run_verb
+from rewardrate.cli.terminal import Progress, duration, table
+from rewardrate.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    from rewardrate.theory.check import CheckConfig, Finding
+
+CHECK_DETAILS = """\
+Draws bandits of twelve families (ties, equal times, one action, wild times, ...) and evaluates both sides of every
+lemma, theorem, proposition and corollary, and the policy gradient of small semi-Markov processes. One row each:
+  tried        problems on which the statement's conditions held
+  violations   must be 0; otherwise the exit code is 1 and theory.json holds the problems to replay
+  slack        smallest distance to a violation seen (relative; rounding may take it to -1e-15)
+  tight        the slack of a hand-made example: near 0, the bound is met and cannot be improved
+
+examples:
+  rewardrate theory check                        the published check: 2,000 problems
+  rewardrate theory check --instances 200 --seed 7
+  rewardrate theory check --set contexts=8 --set actions=3 --out runs/mine
+"""
+
+SOLVE_DETAILS = """\
+FILE is TOML: mean reward and mean seconds per context (row) and action (column), and the contexts' probabilities.
+
+  reward  = [[1.0, 0.8], [0.3, 0.9]]
+  seconds = [[3.0, 1.0], [1.0, 2.0]]
+  p       = [0.5, 0.5]                # optional: uniform
+
+examples:
+  rewardrate theory solve problem.toml
+  rewardrate theory solve problem.toml --set 'p=[0.9, 0.1]' --json
+"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A bandit whose actions take time."""
+
+    reward: tuple[tuple[float, ...], ...]
+    "Mean reward, contexts x actions."
+    seconds: tuple[tuple[float, ...], ...]
+    "Mean seconds, contexts x actions."
+    p: tuple[float, ...] | None = None
+    "Probability of each context."
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb."""
+    commands = {
+        "check": Command(
+            "try every statement of the paper on random problems", CHECK_DETAILS, _check_arguments, _check
+        ),
+        "solve": Command(
+            "optimal rate, policy and constants of your own problem", SOLVE_DETAILS, _solve_arguments, _solve
+        ),
+    }
+    return run_verb("theory", "the exact mathematics, checked by machine", commands, arguments)
+
+
+def _check_arguments(parser: Parser) -> None:
+    parser.add_argument("recipe", nargs="?", help="name or TOML file of a recipe (default: the published settings)")
+    parser.add_argument("--instances", type=int, metavar="N", help="problems to draw (default 2000)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the draws (default 0)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/theory-check"),
+        metavar="DIR",
+        help="folder for theory.json and the figure",
+    )
+    parser.add_argument("--open", action="store_true", help="open the figure when it is ready (if there is a screen)")
+    parser.flag_set("contexts=8")
+    parser.flag_dry_run()
+    parser.flag_json()
+
+
+def _check(args: argparse.Namespace) -> int:
+    from rewardrate import config as configs
+    from rewardrate.theory.check import CheckConfig, check_theory
+
+    source = configs.find_recipe(args.recipe) if args.recipe else None
+    config = configs.load(CheckConfig, source, overrides_of(args, instances=args.instances, seed=args.seed))
+    if args.dry_run:
+        print(configs.dumps(config), end="")
+        return 0
+    _make_folder(args.out)
+    start = time.monotonic()
+    with Progress("problems", config.instances) as bar:
+        findings = check_theory(config, bar)
+    seconds = time.monotonic() - start
+    figures = _draw_figure(args.out / "theory")
+    result = _report(config, findings, seconds, figures)
+    (args.out / "theory.json").write_text(json.dumps(result, indent=1) + "\n")
+    (args.out / "config.toml").write_text(configs.dumps(config))
+    violations = sum(finding.violations for finding in findings)
+    if args.json:
+        print(json.dumps(result))
+    else:
+        print(_findings_table(findings))
+        print(f"\n{config.instances:,} problems in {duration(seconds)}: {violations} violations.")
+        for figure in figures:
+            print(f"figure: {figure}")
+        print(f"again: {_command(args, config)}")
+    if args.open and figures:
+        _open(figures[-1])
+    return 1 if violations else 0
+
+
+def _command(args: argparse.Namespace, config: CheckConfig) -> str:
+    words = ["rewardrate", "theory", "check", *([args.recipe] if args.recipe else [])]
+    words += ["--instances", str(config.instances), "--seed", str(config.seed)]
+    words += [word for override in args.overrides for word in ("--set", override)]
+    return shlex.join([*words, "--out", str(args.out)])
+
+
+def _report(config: CheckConfig, findings: list[Finding], seconds: float, figures: list[Path]) -> dict[str, Any]:
+    return {
+        "instances": config.instances,
+        "seed": config.seed,
+        "wall_seconds": round(seconds, 2),
+        "violations": sum(finding.violations for finding in findings),
+        "statements": [finding.to_json() for finding in findings],
+        "figures": [str(figure) for figure in figures],
+    }
+
+
+def _findings_table(findings: list[Finding]) -> str:
+    rows = [
+        [
+            finding.statement.name,
+            finding.statement.claim,
+            f"{finding.tried:,}",
+            f"{finding.violations}",
+            "-" if not finding.tried else f"{finding.smallest_slack:.1e}",
+            "-" if finding.tight is None else f"{finding.tight:.1e}",
+        ]
+        for finding in findings
+    ]
+    return table(["statement", "claim", "tried", "violations", "slack", "tight"], rows, right=(2, 3, 4, 5))
+
+
+def _draw_figure(stem: Path) -> list[Path]:
+    try:
+        from rewardrate.reports.theory import draw
+
+        return draw(stem)
+    except MissingExtra as error:
+        print(f"no figure: {error}", file=sys.stderr)
+        return []
+
+
+def _open(path: Path) -> None:
+    screen = (
+        sys.platform == "darwin"
+        or os.name == "nt"
+        or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    )
+    if not (screen and webbrowser.open(path.resolve().as_uri())):
+        print(f"no screen here: look at {path}", file=sys.stderr)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("--out", str(path), f"the folder cannot be made ({error.strerror})") from None
+
+
+def _solve_arguments(parser: Parser) -> None:
+    parser.add_argument("file", type=Path, help="TOML file with reward, seconds and p")
+    parser.flag_set("'p=[0.9, 0.1]'")
+    parser.flag_json()
+
+
+def _solve(args: argparse.Namespace) -> int:
+    from rewardrate import config as configs
+    from rewardrate.theory import dinkelbach, greedy_policy, margin, optimal_rate
+
+    problem = configs.load(Problem, args.file, args.overrides)
+    tables = (problem.reward, problem.seconds, problem.p)
+    rate = optimal_rate(*tables)
+    result: dict[str, Any] = {
+        "optimal_rate": rate,
+        "policy": greedy_policy(problem.reward, problem.seconds, rate).tolist(),
+        "margin": margin(problem.reward, problem.seconds, rate),
+    }
+    if min(map(min, problem.reward)) >= 0:
+        result["dinkelbach"] = list(dinkelbach(*tables))
+        result |= _constants(problem)
+    if args.json:
+        print(json.dumps({key: None if value == float("inf") else value for key, value in result.items()}))
+        return 0
+    print(table(["quantity", "value"], [[key.replace("_", " "), _show(value)] for key, value in result.items()]))
+    return 0
+
+
+def _constants(problem: Problem) -> dict[str, float]:
+    from rewardrate.theory import bounds
+
+    b = bounds(problem.reward, problem.seconds, problem.p)
+    return {
+        "rho_max": b.rho_max,
+        "chi": b.chi,
+        "R": b.R,
+        "delta_spr": b.delta_spr,
+        "Delta_star": b.Delta_star,
+        "epsilon_bar": b.epsilon_bar,
+        "k0": b.k0(),
+    }
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_show, value))
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

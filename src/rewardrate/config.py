@@ -1,0 +1,211 @@
+"""Runs take configs: frozen dataclasses filled from a TOML recipe and `--set a.b=c`, unknown keys refused.
+
+A config is declared once. The type says what is allowed, the default is the setting we would publish, and the
+string under a field is its help text:
+
+    @dataclass(frozen=True)
+    class Check:
+        instances: Annotated[int, AtLeast(1)] = 2000
+        "Random problems to try."
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import json
+import math
+import textwrap
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from rewardrate.errors import InputError, did_you_mean
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """The smallest value a number may take; a marker inside `Annotated`."""
+
+    low: float
+
+
+@dataclass(frozen=True)
+class Between:
+    """The closed range a number must lie in; a marker inside `Annotated`."""
+
+    low: float
+    high: float
+
+
+def load(cls: type[Config], source: Path | None = None, overrides: Iterable[str] = ()) -> Config:
+    """The config that `source` (TOML) and then `overrides` ("a.b=c") describe. Raises InputError."""
+    table = read_toml(source) if source else {}
+    for override in overrides:
+        _apply(table, override)
+    return build(cls, table)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table in a TOML file; a missing, unreadable or malformed file is an InputError that says where."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError("file", str(path), "there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("file", str(path), f"it cannot be read as text ({error})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("file", str(path), f"it is not valid TOML: {error}") from None
+
+
+def build(cls: type[Config], table: Mapping[str, Any], prefix: str = "") -> Config:
+    """An instance of the frozen dataclass `cls` from a plain table; every key and value is checked."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    names = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+    for key in table:
+        if key not in names:
+            raise InputError(f"{prefix}{key}", table[key], "there is no such key", did_you_mean(key, names))
+    values = {key: _convert(hints[key], value, f"{prefix}{key}") for key, value in table.items()}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if field.init and required and field.name not in values:
+            raise InputError(f"{prefix}{field.name}", None, "it is required and has no default")
+    return cls(**values)
+
+
+def dumps(config: Any) -> str:
+    """The config as TOML: what a run folder keeps, and what `--dry-run` prints."""
+    lines, tables = [], []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            tables.append(f"\n[{field.name}]\n{dumps(value)}")
+        elif value is not None:
+            lines.append(f"{field.name} = {_toml(value)}\n")
+    return "".join(lines + tables)
+
+
+def help_of(cls: type) -> dict[str, str]:
+    """Field name -> the string under it in the class body."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    texts: dict[str, str] = {}
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for field, below in itertools.pairwise(statements):
+        named = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if named and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            texts[field.target.id] = " ".join(str(below.value.value).split())  # type: ignore[attr-defined]
+    return texts
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe given by name ("theory-check") or by path; InputError with the nearest name."""
+    if name.endswith(".toml") or "/" in name:
+        return Path(name)
+    here = Path(__file__).parent
+    folders = [here / "recipes", here.parent.parent / "recipes"]  # installed wheel; source checkout
+    known = {path.stem: path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.toml"))}
+    if name not in known:
+        raise InputError("recipe", name, "there is no recipe of that name", did_you_mean(name, known))
+    return known[name]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value)  # TOML writes numbers, booleans and strings as JSON does
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator or not key.strip():
+        raise InputError("--set", override, "it must read key=value", "for example --set seed=7")
+    *parents, leaf = key.strip().split(".")
+    for parent in parents:
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise InputError("--set", override, f"{parent!r} is a value, not a table")
+    try:
+        table[leaf] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        table[leaf] = text  # a bare word is a string: --set estimator.kind=niw
+
+
+def _convert(hint: Any, value: Any, field: str) -> Any:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        inner, *limits = get_args(hint)
+        converted = _convert(inner, value, field)
+        for limit in limits:
+            _check_limit(limit, converted, field)
+        return converted
+    if origin in (Union, types.UnionType):
+        return _convert_union(get_args(hint), value, field)
+    if origin is Literal:
+        options = [str(option) for option in get_args(hint)]
+        if value not in get_args(hint):
+            raise InputError(field, value, f"it must be one of {', '.join(options)}", did_you_mean(str(value), options))
+        return value
+    if origin is tuple:
+        return _convert_tuple(get_args(hint), value, field)
+    if dataclasses.is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise InputError(field, value, f"it must be a table ([{field}])")
+        return build(typing.cast(type, hint), value, f"{field}.")
+    return _convert_scalar(hint, value, field)
+
+
+def _convert_union(options: tuple[Any, ...], value: Any, field: str) -> Any:
+    """`X | None`, or a tagged union of dataclasses told apart by their `kind`."""
+    if value is None and type(None) in options:
+        return None
+    options = tuple(option for option in options if option is not type(None))
+    if len(options) == 1:
+        return _convert(options[0], value, field)
+    kinds = {get_args(typing.get_type_hints(option)["kind"])[0]: option for option in options}
+    if not isinstance(value, Mapping) or "kind" not in value:
+        raise InputError(f"{field}.kind", None, f"it must be one of {', '.join(sorted(kinds))}")
+    if value["kind"] not in kinds:
+        raise InputError(
+            f"{field}.kind", value["kind"], "there is no such kind", did_you_mean(str(value["kind"]), kinds)
+        )
+    return build(kinds[value["kind"]], value, f"{field}.")
+
+
+def _convert_tuple(items: tuple[Any, ...], value: Any, field: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise InputError(field, value, "it must be a list")
+    if len(items) == 2 and items[1] is Ellipsis:
+        return tuple(_convert(items[0], item, f"{field}[{i}]") for i, item in enumerate(value))
+    if len(items) != len(value):
+        raise InputError(field, value, f"it must be a list of {len(items)} values")
+    return tuple(_convert(hint, item, f"{field}[{i}]") for i, (hint, item) in enumerate(zip(items, value, strict=True)))
+
+
+_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+def _convert_scalar(hint: Any, value: Any, field: str) -> Any:
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if hint in _WORDS and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
+        raise InputError(field, value, f"it must be {_WORDS[hint]}")
+    if hint is float and not math.isfinite(value):
+        raise InputError(field, value, "it must be a finite number")
+    return value
+
+
+def _check_limit(limit: Any, value: Any, field: str) -> None:
+    if value is None:
+        return
+    if isinstance(limit, AtLeast) and value < limit.low:
+        raise InputError(field, value, f"it must be at least {limit.low:g}")
+    if isinstance(limit, Between) and not limit.low <= value <= limit.high:
+        raise InputError(field, value, f"it must lie between {limit.low:g} and {limit.high:g}")

@@ -1,0 +1,44 @@
+"""Mistakes a user can make, told in one line: the field, the value, what is allowed, the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """A value from outside that cannot be used. Nothing has been changed when it is raised."""
+
+    def __init__(self, field: str, value: object, allowed: str, remedy: str = "") -> None:
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+        self.remedy = remedy
+        super().__init__(f"{field} = {_short(value)}: {allowed}" + (f"; {remedy}" if remedy else ""))
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str, str]]:
+        return (type(self), (self.field, self.value, self.allowed, self.remedy))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The question "did you mean 'x'?" for the nearest known spelling, else the list of what is known."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"known: {', '.join(names)}" if names else ""
+
+
+def _short(value: object, limit: int = 80) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+class MissingExtra(ImportError):
+    """A part of the house needs a package that the light core install does not bring."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(
+            f"{what} needs {package}, which is not installed; add it with: pip install 'rewardrate[{extra}]'"
+        )

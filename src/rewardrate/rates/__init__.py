@@ -1,0 +1,25 @@
+"""What one second is worth: estimators of the reward rate."""
+
+from rewardrate.rates.accumulators import Accumulators
+from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.fixed import Fixed
+from rewardrate.rates.neural import Neural
+from rewardrate.rates.niw import NIW
+from rewardrate.rates.registry import ESTIMATORS, make
+from rewardrate.rates.relative import relative_reward
+from rewardrate.rates.robbins_monro import RobbinsMonro
+from rewardrate.rates.totals import Totals
+
+__all__ = [
+    "ESTIMATORS",
+    "NIW",
+    "Accumulators",
+    "Estimator",
+    "Fixed",
+    "Neural",
+    "RateEstimate",
+    "RobbinsMonro",
+    "Totals",
+    "make",
+    "relative_reward",
+]

@@ -1,0 +1,149 @@
+"""What every estimator of the reward rate is: rows in, a `RateEstimate` out, state as plain JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rewardrate.errors import InputError
+from rewardrate.rates.rows import Invalid, check_invalid, check_rows
+
+Z_95 = 1.959963984540054  # two-sided 95 % of the normal distribution
+
+
+@dataclass(frozen=True, slots=True)
+class RateEstimate:
+    """The reward rate, in reward per second, and how sure we are of it."""
+
+    rate: float
+    "What is charged for a second. Finite and never negative."
+    mean: float
+    "Point estimate; may be negative when rewards are."
+    low: float
+    "Lower end of the 95 % interval."
+    high: float
+    "Upper end of the 95 % interval."
+    count: int
+    "Rows absorbed since the start."
+
+    def __float__(self) -> float:
+        return self.rate
+
+    @classmethod
+    def around(cls, mean: float, standard_error: float, count: int) -> Self:
+        """Charge the mean, floored at 0; interval mean +- 1.96 standard errors."""
+        half = Z_95 * standard_error
+        return cls(max(0.0, mean), mean, mean - half, mean + half, count)
+
+
+class Estimator(ABC):
+    """Base of the estimators: checks the rows, keeps state and estimate together, saves and restores both.
+
+    A subclass stores its constructor arguments under their own names and implements `_absorb` (rows -> new state and
+    estimate; a pure function of state and rows), `_state` and `_restore`. An update either happens as a whole or
+    raises InputError and changes nothing.
+    """
+
+    feeds: ClassVar[Literal["attempts", "totals"]] = "attempts"
+    "Which rows it expects: single attempts, or running totals per chain (see Accumulators)."
+    adapts: ClassVar[bool] = True
+    "False for an estimator that ignores what it is shown (Fixed)."
+
+    def __init__(self, *, invalid: Invalid = "zero") -> None:
+        self.invalid = check_invalid(invalid)
+        self._estimate = RateEstimate(0.0, 0.0, 0.0, 0.0, 0)
+
+    @property
+    def estimate(self) -> RateEstimate:
+        """The latest estimate; all zeros before the first update."""
+        return self._estimate
+
+    def update(self, reward: ArrayLike, seconds: ArrayLike, valid: ArrayLike | None = None) -> RateEstimate:
+        """Absorb rows (scalars or vectors of one length) and return the new estimate.
+
+        A row that is not `valid` counts as reward 0 with its real seconds (invalid="zero"), or is left out
+        (invalid="exclude"). A non-finite value or seconds <= 0 raises InputError naming the row.
+        """
+        rows = check_rows(reward, seconds, valid, self.invalid)
+        if rows.reward.size:
+            self._commit(*self._absorb(rows.reward, rows.seconds))
+        return self._estimate
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to go on, as plain JSON (numbers, strings, lists, dicts)."""
+        return {
+            "estimator": type(self).__name__,
+            "settings": self.settings(),
+            "estimate": dataclasses.asdict(self._estimate),
+            "state": self._state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state. A state of another estimator or other settings is refused."""
+        try:
+            name, settings = state["estimator"], state["settings"]
+            estimate = RateEstimate(**state["estimate"])
+            inner = state["state"]
+        except (KeyError, TypeError) as error:
+            raise InputError("state", state, f"it is not the state of an estimator ({error!r})") from None
+        if name != type(self).__name__:
+            raise InputError("state.estimator", name, f"this is a {type(self).__name__}")
+        for key, mine in self.settings().items():
+            if key not in settings or settings[key] != mine:
+                theirs = settings.get(key)
+                raise InputError(
+                    f"state.settings.{key}", theirs, f"this estimator has {mine!r}", "make it with the saved settings"
+                )
+        if not _finite(estimate):
+            raise InputError("state.estimate", state["estimate"], "every number must be finite")
+        try:
+            self._restore(inner)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError("state.state", inner, f"it cannot be restored ({error!r})") from None
+        self._estimate = estimate
+
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, as plain JSON."""
+        names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]
+        values = {name: getattr(self, name) for name in names}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def _commit(self, state: Any, estimate: RateEstimate) -> None:
+        if not _finite(estimate):
+            raise InputError(
+                "reward / seconds", (estimate.mean,), "too large or too small for 64-bit arithmetic", "rescale them"
+            )
+        self._install(state)
+        self._estimate = estimate
+
+    @abstractmethod
+    def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Any, RateEstimate]:
+        """New state and estimate after these rows; `self` is not changed."""
+
+    @abstractmethod
+    def _install(self, state: Any) -> None:
+        """Make the state returned by `_absorb` the current one."""
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """The state as plain JSON."""
+
+    @abstractmethod
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Inverse of `_state`: parse everything first, then install it."""
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
+        return f"{type(self).__name__}({arguments})"
+
+
+def _finite(estimate: RateEstimate) -> bool:
+    return all(math.isfinite(value) for value in (estimate.rate, estimate.mean, estimate.low, estimate.high))

@@ -1,0 +1,39 @@
+"""A price that never moves: 0 is ordinary reinforcement learning, rho* is the oracle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardrate.errors import InputError
+from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.rows import Invalid
+
+
+class Fixed(Estimator):
+    """Charges `rate`, whatever it is shown; rows are checked and counted."""
+
+    adapts: ClassVar[bool] = False
+
+    def __init__(self, rate: float = 0.0, *, invalid: Invalid = "zero") -> None:
+        super().__init__(invalid=invalid)
+        if not (math.isfinite(rate) and rate >= 0):
+            raise InputError("rate", rate, "a rate must be finite and not negative")
+        self.rate = float(rate)
+        self._estimate = RateEstimate.around(self.rate, 0.0, 0)
+
+    def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[None, RateEstimate]:
+        return None, RateEstimate.around(self.rate, 0.0, self._estimate.count + reward.size)
+
+    def _install(self, state: None) -> None:
+        pass
+
+    def _state(self) -> dict[str, Any]:
+        return {}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        pass

@@ -1,0 +1,247 @@
+"""A small network that predicts reward and log seconds of an attempt, and the greedy rate that follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rewardrate.errors import InputError, MissingExtra
+from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.rows import Invalid, check_rows, check_valid
+
+if TYPE_CHECKING:
+    import torch
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The last attempts, oldest first. Shapes: N attempts, F features."""
+
+    features: Array
+    state: NDArray[np.int64]
+    reward: Array
+    seconds: Array
+
+
+class Neural(Estimator):
+    """Predicts (reward, log seconds) from features of state and action; charges the greedy policy's predicted rate.
+
+    Attempts that share a `state` are alternatives. In each state the greedy one maximises reward_hat - rate *
+    seconds_hat at the current rate, and the new rate is sum(reward_hat) / sum(seconds_hat) over the chosen ones: one
+    Dinkelbach step (paper, theorem 1). Without states every attempt stands alone and the rate is the policy's own;
+    without features the network predicts two constants.
+
+    Predictions are calibrated on the memory of the last `memory` attempts (rewards by a shift, seconds by a factor, so
+    that exp of a mean log is not mistaken for a mean), and targets are standardised, so units do not matter. torch in
+    float64 on the CPU, imported when the first one is made.
+    """
+
+    def __init__(
+        self,
+        features: int = 1,
+        *,
+        hidden: int = 32,
+        steps: int = 20,
+        learning_rate: float = 0.01,
+        memory: int = 1024,
+        seed: int = 0,
+        invalid: Invalid = "zero",
+    ) -> None:
+        super().__init__(invalid=invalid)
+        for name, value in {"features": features, "hidden": hidden, "steps": steps, "memory": memory}.items():
+            if not (isinstance(value, int) and value >= 1):
+                raise InputError(name, value, "it must be a whole number, at least 1")
+        if not (math.isfinite(learning_rate) and learning_rate > 0):
+            raise InputError("learning_rate", learning_rate, "it must be finite and positive")
+        self.features, self.hidden, self.steps, self.memory = features, hidden, steps, memory
+        self.learning_rate, self.seed = float(learning_rate), int(seed)
+        self._torch = _import_torch()
+        self._network, self._optimizer = self._build()
+        self._memory = Memory(np.zeros((0, features)), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        self._alone = -1  # the next private state number, for attempts that come without one
+
+    def update(
+        self,
+        reward: ArrayLike,
+        seconds: ArrayLike,
+        valid: ArrayLike | None = None,
+        *,
+        features: ArrayLike | None = None,
+        state: ArrayLike | None = None,
+    ) -> RateEstimate:
+        """Absorb attempts; `features` is rows x features, `state` a whole number >= 0 per row (equal: alternatives)."""
+        rows = check_rows(reward, seconds, None, self.invalid)
+        size = rows.reward.size
+        mask = np.ones(size, bool) if valid is None else check_valid(valid, size)
+        features_nf = self._check_features(features, size)
+        state_n = self._check_state(state, size)
+        kept = mask if self.invalid == "exclude" else np.ones(size, bool)
+        if not kept.any():
+            return self._estimate
+        added = Memory(features_nf[kept], state_n[kept], np.where(mask, rows.reward, 0.0)[kept], rows.seconds[kept])
+        before = self._state()
+        try:
+            with _one_thread(self._torch):
+                self._learn(added)
+                estimate = self._greedy(self._estimate.count + int(kept.sum()))
+            self._commit(None, estimate)
+        except InputError:
+            self._restore(before)
+            raise
+        return self._estimate
+
+    def predict(self, features: ArrayLike) -> tuple[Array, Array]:
+        """Predicted reward and seconds for rows of features."""
+        table = self._check_features(features, len(np.atleast_2d(np.asarray(features))))
+        if not self._memory.reward.size:
+            raise InputError("features", f"{len(table)} rows", "nothing has been learned yet", "call update() first")
+        return self._predict(table)
+
+    def _check_features(self, features: ArrayLike | None, size: int) -> Array:
+        if features is None:
+            return np.ones((size, self.features))
+        table = np.atleast_2d(np.asarray(features, dtype=float))
+        if table.shape != (size, self.features):
+            raise InputError("features", f"shape {table.shape}", f"it must be {size} rows of {self.features}")
+        if not np.isfinite(table).all():
+            row = int(np.argwhere(~np.isfinite(table))[0, 0])
+            raise InputError(f"features[{row}]", table[row].tolist(), "every feature must be finite")
+        return table
+
+    def _check_state(self, state: ArrayLike | None, size: int) -> NDArray[np.int64]:
+        if state is None:
+            return np.arange(self._alone, self._alone - size, -1, dtype=np.int64)
+        numbers = np.atleast_1d(np.asarray(state))
+        if numbers.shape != (size,) or numbers.dtype.kind not in "iu" or (numbers < 0).any():
+            raise InputError("state", numbers.tolist(), f"it must be {size} whole numbers, at least 0")
+        return numbers.astype(np.int64)
+
+    def _learn(self, added: Memory) -> None:
+        """Put attempts into memory, drop the oldest, and take `steps` full-batch steps on what is left."""
+        old = self._memory
+        columns = ((getattr(old, name), getattr(added, name)) for name in ("features", "state", "reward", "seconds"))
+        self._memory = Memory(*(np.concatenate(pair)[-self.memory :] for pair in columns))
+        self._alone -= added.reward.size
+        torch, memory = self._torch, self._memory
+        inputs = torch.from_numpy(self._standardise(memory.features))
+        targets = torch.from_numpy(np.column_stack([memory.reward / self._reward_scale(), self._log_seconds()]))
+        for _ in range(self.steps):
+            self._optimizer.zero_grad()
+            loss = ((self._network(inputs) - targets) ** 2).mean()
+            loss.backward()
+            self._optimizer.step()
+
+    def _greedy(self, count: int) -> RateEstimate:
+        """One Dinkelbach step on the predictions; the interval is the ratio's, from the chosen attempts' residuals."""
+        memory = self._memory
+        reward_hat, seconds_hat = self._predict(memory.features)
+        value = reward_hat - self._estimate.rate * seconds_hat
+        order = np.lexsort((value, memory.state))  # by state, best value last
+        last = np.append(np.diff(memory.state[order]) != 0, True)
+        chosen = order[last]
+        spent = float(seconds_hat[chosen].sum())
+        mean = float(reward_hat[chosen].sum()) / spent
+        left = memory.reward[chosen] - mean * memory.seconds[chosen]
+        with np.errstate(over="ignore"):
+            error = math.sqrt(float(left @ left)) / spent
+        return RateEstimate.around(mean, error, count)
+
+    def _predict(self, features: Array) -> tuple[Array, Array]:
+        memory = self._memory
+        with self._torch.no_grad():
+            known = self._network(self._torch.from_numpy(self._standardise(memory.features))).numpy()
+            asked = self._network(self._torch.from_numpy(self._standardise(features))).numpy()
+        shift = (memory.reward / self._reward_scale() - known[:, 0]).mean()
+        center = float(np.log(memory.seconds).mean())
+        factor = float((memory.seconds / math.exp(center)).sum() / np.exp(known[:, 1]).sum())
+        return (asked[:, 0] + shift) * self._reward_scale(), np.exp(asked[:, 1]) * factor * math.exp(center)
+
+    def _standardise(self, features: Array) -> Array:
+        center, spread = self._memory.features.mean(axis=0), self._memory.features.std(axis=0)
+        return np.asarray((features - center) / np.where(spread > 0, spread, 1.0))
+
+    def _reward_scale(self) -> float:
+        largest = float(np.abs(self._memory.reward).max())
+        return largest if largest > 0 else 1.0
+
+    def _log_seconds(self) -> Array:
+        logs = np.log(self._memory.seconds)
+        return np.asarray(logs - logs.mean())
+
+    def _build(self) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+        torch = self._torch
+        generator = torch.Generator().manual_seed(self.seed)
+        layers = [torch.nn.Linear(self.features, self.hidden), torch.nn.Tanh(), torch.nn.Linear(self.hidden, 2)]
+        network = torch.nn.Sequential(*layers).double()
+        with torch.no_grad():
+            for weight in network.parameters():
+                bound = 1 / math.sqrt(weight.shape[-1] if weight.ndim > 1 else self.hidden)
+                weight.copy_(bound * (2 * torch.rand(weight.shape, generator=generator, dtype=torch.float64) - 1))
+        return network, torch.optim.Adam(network.parameters(), lr=self.learning_rate)
+
+    def _absorb(self, reward: Array, seconds: Array) -> tuple[None, RateEstimate]:
+        raise AssertionError("update() is overridden: features and states come with the rows")
+
+    def _install(self, state: None) -> None:
+        pass
+
+    def _state(self) -> dict[str, Any]:
+        adam = self._optimizer.state_dict()["state"]
+        return {
+            "weights": {name: value.tolist() for name, value in self._network.state_dict().items()},
+            "adam": {str(i): {key: value.tolist() for key, value in entry.items()} for i, entry in adam.items()},
+            "memory": {
+                name: getattr(self._memory, name).tolist() for name in ("features", "state", "reward", "seconds")
+            },
+            "alone": self._alone,
+        }
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        torch = self._torch
+        network, optimizer = self._build()
+        network.load_state_dict(
+            {name: torch.tensor(value, dtype=torch.float64) for name, value in state["weights"].items()}
+        )
+        adam = optimizer.state_dict()
+        for index, entry in state["adam"].items():
+            kinds = {"step": torch.float32}
+            adam["state"][int(index)] = {
+                k: torch.tensor(v, dtype=kinds.get(k, torch.float64)) for k, v in entry.items()
+            }
+        optimizer.load_state_dict(adam)
+        saved = state["memory"]
+        features = np.array(saved["features"], dtype=float).reshape(-1, self.features)
+        memory = Memory(
+            features,
+            np.array(saved["state"], np.int64),
+            np.array(saved["reward"], float),
+            np.array(saved["seconds"], float),
+        )
+        self._network, self._optimizer, self._memory, self._alone = network, optimizer, memory, int(state["alone"])
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
+    """A network this small is ten times slower on several threads, and sums in another order on each machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _import_torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("rates.Neural", "torch", "agent") from None
+    return torch

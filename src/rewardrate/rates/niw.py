@@ -1,0 +1,174 @@
+"""Normal-Inverse-Wishart posterior with forgetting: the paper's estimator of the greedy reward rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardrate.errors import InputError, did_you_mean
+from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.predictive import Predictive, draw_literal, draw_transformed
+from rewardrate.rates.rows import Invalid
+
+Array = NDArray[np.float64]
+Draws = Literal["auto", "literal"]
+
+
+class Posterior(NamedTuple):
+    """NIW(mu, kappa, nu, psi) over the mean and covariance of z = (accumulated reward, log accumulated seconds)."""
+
+    kappa: float
+    nu: float
+    mu: Array
+    psi: Array
+
+
+class NIW(Estimator):
+    """Rows are running totals per chain: z_i = (reward_i, log seconds_i), jointly Gaussian with unknown moments.
+
+    An update discounts the last posterior by `forgetting` (kappa, nu and psi; the mean keeps its place), adds the n
+    rows by conjugacy, draws `batches` batches of n pairs from the Student-t predictive (nu - 1 degrees of freedom),
+    and charges a high quantile of their rates sum(x) / sum(exp(y)). Fewer than two rows change nothing.
+    Paper, section "Reward-rate Predictor", equations (method:niw) and (method:rate).
+
+    `draws="auto"` draws the batch rates by inverse transform where that is exact to Monte-Carlo error, else pair by
+    pair; "literal" always draws the pairs. `dof_floor` lifts the discounted nu (None: the paper's text).
+    """
+
+    feeds: ClassVar[Literal["attempts", "totals"]] = "totals"
+
+    def __init__(
+        self,
+        *,
+        forgetting: float = 0.3,
+        batches: int = 1000,
+        quantile: float = 0.95,
+        kappa0: float = 1e-3,
+        nu0: float = 3.0,
+        psi0: float = 1e-3,
+        mu0: tuple[float, float] = (0.0, 0.0),
+        dof_floor: float | None = 4.0,
+        draws: Draws = "auto",
+        seed: int = 0,
+        invalid: Invalid = "zero",
+    ) -> None:
+        super().__init__(invalid=invalid)
+        _check_settings(forgetting, batches, quantile, {"kappa0": kappa0, "psi0": psi0}, nu0, dof_floor, draws, seed)
+        self.forgetting, self.batches, self.quantile = float(forgetting), int(batches), float(quantile)
+        self.kappa0, self.nu0, self.psi0 = float(kappa0), float(nu0), float(psi0)
+        self.mu0 = (float(mu0[0]), float(mu0[1]))
+        self.dof_floor = None if dof_floor is None else float(dof_floor)
+        self.draws, self.seed = draws, int(seed)
+        self._posterior = Posterior(self.kappa0, self.nu0, np.array(self.mu0), self.psi0 * np.eye(2))
+        self._rng = np.random.default_rng(self.seed)
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior after the latest update (the prior before it)."""
+        return self._posterior
+
+    def _absorb(self, reward: Array, seconds: Array) -> tuple[Posterior, RateEstimate]:
+        if reward.size < 2:
+            return self._posterior, self._estimate
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by name
+            posterior = self._add(reward, seconds)
+        predictive = student_t(posterior, reward.size)
+        before = self._rng.bit_generator.state
+        rates = None
+        if self.draws == "auto":
+            rates = draw_transformed(self._rng, predictive, self.batches, self.quantile)
+        if rates is None:
+            rates = draw_literal(self._rng, predictive, self.batches)
+        mean, (rate, low, high) = float(rates.sum()) / rates.size, percentiles(rates, (self.quantile, 0.025, 0.975))
+        if not (math.isfinite(mean) and math.isfinite(rate)):
+            self._rng.bit_generator.state = before  # refused by the caller: the stream must not have moved
+        return posterior, RateEstimate(max(0.0, rate), mean, low, high, self._estimate.count + reward.size)
+
+    def _add(self, reward: Array, seconds: Array) -> Posterior:
+        """The posterior after n rows: discount, then the conjugate update."""
+        old, keep, n = self._posterior, self.forgetting, reward.size
+        log_seconds = np.log(seconds)
+        mean_x, mean_y = float(reward.sum()) / n, float(log_seconds.sum()) / n
+        x, y = reward - mean_x, log_seconds - mean_y
+        kappa, nu = keep * old.kappa, keep * old.nu
+        if self.dof_floor is not None:
+            nu = max(nu, self.dof_floor)
+        weight = kappa * n / (kappa + n)
+        shift_x, shift_y = mean_x - float(old.mu[0]), mean_y - float(old.mu[1])
+        (xx, xy), (_, yy) = (keep * old.psi).tolist()
+        xx += float(x @ x) + weight * shift_x * shift_x
+        xy += float(x @ y) + weight * shift_x * shift_y
+        yy += float(y @ y) + weight * shift_y * shift_y
+        if not (math.isfinite(xx) and math.isfinite(xy)):
+            raise InputError(
+                "reward", float(reward.max()), "its square does not fit 64-bit arithmetic", "rescale the rewards"
+            )
+        mu = (kappa * old.mu + (n * mean_x, n * mean_y)) / (kappa + n)
+        return Posterior(kappa + n, nu + n, mu, np.array([[xx, xy], [xy, yy]]))
+
+    def _install(self, state: Posterior) -> None:
+        self._posterior = state
+
+    def _state(self) -> dict[str, Any]:
+        kappa, nu, mu, psi = self._posterior
+        return {"kappa": kappa, "nu": nu, "mu": mu.tolist(), "psi": psi.tolist(), "rng": self._rng.bit_generator.state}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        mu, psi = np.array(state["mu"], dtype=float), np.array(state["psi"], dtype=float)
+        if mu.shape != (2,) or psi.shape != (2, 2) or not (np.isfinite(mu).all() and np.isfinite(psi).all()):
+            raise ValueError("mu must be 2 and psi 2 x 2 finite numbers")
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state["rng"]
+        self._posterior, self._rng = Posterior(float(state["kappa"]), float(state["nu"]), mu, psi), rng
+
+
+def student_t(posterior: Posterior, size: int) -> Predictive:
+    """Predictive of one new pair: dof nu - 1, location mu, scale psi (kappa + 1) / (kappa (nu - 1))."""
+    dof = posterior.nu - 1
+    return Predictive(posterior.mu, posterior.psi * ((posterior.kappa + 1) / (posterior.kappa * dof)), dof, size)
+
+
+def percentiles(sample: Array, quantiles: tuple[float, ...]) -> list[float]:
+    """Quantiles with linear interpolation (numpy's default); `sample` is reordered, which is cheaper than a sort."""
+    last = sample.size - 1
+    places = [quantile * last for quantile in quantiles]
+    pairs = [(int(place), min(int(place) + 1, last)) for place in places]
+    sample.partition([index for pair in pairs for index in pair])
+    values = []
+    for place, (below, above) in zip(places, pairs, strict=True):
+        low = float(sample[below])
+        values.append(low + (place - below) * (float(sample[above]) - low))
+    return values
+
+
+def _check_settings(
+    forgetting: float,
+    batches: int,
+    quantile: float,
+    positive: dict[str, float],
+    nu0: float,
+    dof_floor: float | None,
+    draws: str,
+    seed: int,
+) -> None:
+    if not 0 < forgetting <= 1:
+        raise InputError("forgetting", forgetting, "it must lie in (0, 1]")
+    if not (isinstance(batches, int) and batches >= 1):
+        raise InputError("batches", batches, "it must be a whole number, at least 1")
+    if not 0 < quantile < 1:
+        raise InputError("quantile", quantile, "it must lie strictly between 0 and 1")
+    for name, value in positive.items():
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(name, value, "it must be finite and positive")
+    if not (math.isfinite(nu0) and nu0 > 1):
+        raise InputError("nu0", nu0, "it must be above 1 (two-dimensional scatter)")
+    if dof_floor is not None and not dof_floor > 1:
+        raise InputError("dof_floor", dof_floor, "it must be above 1, or None for no floor")
+    if draws not in get_args(Draws):
+        raise InputError("draws", draws, "it must be 'auto' or 'literal'", did_you_mean(str(draws), get_args(Draws)))
+    if not (isinstance(seed, int) and seed >= 0):
+        raise InputError("seed", seed, "it must be a whole number, at least 0")

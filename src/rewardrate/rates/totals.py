@@ -1,0 +1,69 @@
+"""Ratio of totals: all reward earned over all seconds spent, the on-policy Monte-Carlo estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardrate.errors import InputError
+from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.rows import Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Discounted sums over rows (r: reward, s: seconds)."""
+
+    n: float = 0.0
+    r: float = 0.0
+    s: float = 0.0
+    rr: float = 0.0
+    rs: float = 0.0
+    ss: float = 0.0
+
+
+class Totals(Estimator):
+    """rate = sum(reward) / sum(seconds), each update weighing the past by `forgetting` (1: never forget).
+
+    The interval is the delta method's for a ratio: variance = sum (reward - rate * seconds)^2 / sum(seconds)^2, with
+    the usual n / (n - 1). It has no width on a single row.
+    """
+
+    def __init__(self, *, forgetting: float = 1.0, invalid: Invalid = "zero") -> None:
+        super().__init__(invalid=invalid)
+        if not 0 < forgetting <= 1:
+            raise InputError("forgetting", forgetting, "it must lie in (0, 1]")
+        self.forgetting = float(forgetting)
+        self._sums = Sums()
+
+    def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Sums, RateEstimate]:
+        old, keep = self._sums, self.forgetting
+        with np.errstate(over="ignore"):
+            new = Sums(
+                keep * old.n + reward.size,
+                keep * old.r + float(reward.sum()),
+                keep * old.s + float(seconds.sum()),
+                keep * old.rr + float(reward @ reward),
+                keep * old.rs + float(reward @ seconds),
+                keep * old.ss + float(seconds @ seconds),
+            )
+        mean = new.r / new.s
+        residual = new.rr - 2 * mean * new.rs + mean * mean * new.ss
+        correction = new.n / (new.n - 1) if new.n > 1 else 0.0
+        # Rounding may take the residual below zero; NaN must not pass for zero, as it does in max(0, nan).
+        error = math.sqrt(max(0.0, residual) * correction) / new.s if math.isfinite(residual) else math.nan
+        return new, RateEstimate.around(mean, error, self._estimate.count + reward.size)
+
+    def _install(self, state: Sums) -> None:
+        self._sums = state
+
+    def _state(self) -> dict[str, Any]:
+        return asdict(self._sums)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._sums = Sums(**{name: float(value) for name, value in state.items()})

@@ -1,0 +1,1 @@
+"""Run folders in; tables, figures and the page out. Trains nothing."""

@@ -1,0 +1,1 @@
+"""Run one untrusted script under limits, time it, say what happened."""

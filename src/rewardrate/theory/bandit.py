@@ -1,0 +1,102 @@
+"""Rates of a contextual bandit whose actions take time: relative values, greedy policies and the optimal rate.
+
+Tables are contexts x actions (suffix _xa); p_x weighs the contexts. Paper, appendix "Theoretical Analysis".
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from rewardrate.errors import InputError
+from rewardrate.theory.tables import Array, check_p, check_policy, check_rate, check_tables
+
+Ties = Literal["first", "last"] | np.random.Generator
+TIE = 1e-12  # relative values this close, in units of the table's largest, count as tied when ties are drawn
+
+
+def relative_value(reward: ArrayLike, seconds: ArrayLike, rate: float) -> Array:
+    """q_rate(x, a) = reward(x, a) - rate * seconds(x, a)."""
+    reward_xa, seconds_xa = check_tables(reward, seconds)
+    return reward_xa - check_rate(rate) * seconds_xa
+
+
+def F(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None, rate: float) -> float:
+    """F(rate) = E_p[max_a q_rate(x, a)]: convex, strictly decreasing, zero at the optimal rate alone."""
+    q_xa = relative_value(reward, seconds, rate)
+    return float(check_p(p, len(q_xa)) @ q_xa.max(axis=1))
+
+
+def margin(reward: ArrayLike, seconds: ArrayLike, rate: float) -> float:
+    """Delta(rate) = min_x [best - second best relative value]; infinite where there is a single action."""
+    q_xa = relative_value(reward, seconds, rate)
+    if q_xa.shape[1] == 1:
+        return float("inf")
+    top = np.partition(q_xa, -2, axis=1)[:, -2:]
+    return float((top[:, 1] - top[:, 0]).min())
+
+
+def greedy_policy(reward: ArrayLike, seconds: ArrayLike, rate: float, *, ties: Ties = "first") -> NDArray[np.int64]:
+    """An action per context with the best relative value. Ties: lowest number, highest, or drawn by a Generator."""
+    q_xa = relative_value(reward, seconds, rate)
+    if isinstance(ties, np.random.Generator):
+        scale = np.abs(q_xa).max()
+        tied = q_xa >= q_xa.max(axis=1, keepdims=True) - TIE * scale
+        return np.asarray(np.where(tied, ties.random(q_xa.shape), -1.0).argmax(axis=1))
+    if ties == "first":
+        return np.asarray(q_xa.argmax(axis=1))
+    if ties == "last":
+        return np.asarray(q_xa.shape[1] - 1 - q_xa[:, ::-1].argmax(axis=1))
+    raise InputError("ties", ties, "it must be 'first', 'last' or a numpy Generator")
+
+
+def policy_rate(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None, policy: ArrayLike) -> float:
+    """rho(policy) = E[reward] / E[seconds]; a policy is one action per context, or contexts x actions probabilities."""
+    reward_xa, seconds_xa = check_tables(reward, seconds)
+    p_x = check_p(p, len(reward_xa))
+    joint_xa = p_x[:, None] * check_policy(policy, *reward_xa.shape)
+    return float((joint_xa * reward_xa).sum() / (joint_xa * seconds_xa).sum())
+
+
+def optimal_rate(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None = None) -> float:
+    """rho* = max over policies of the rate: the root of F, bracketed by the extreme ratios reward / seconds.
+
+    The bracketed root is then polished by the rate of the policy that is greedy at it, which is exact to rounding
+    (a Newton step on a piecewise linear function). Rewards may have any sign. Paper, equation (bandit:fixedpoint).
+    """
+    reward_xa, seconds_xa = check_tables(reward, seconds)
+    p_x = check_p(p, len(reward_xa))
+    used = p_x > 0
+    reward_xa, seconds_xa, p_x = reward_xa[used], seconds_xa[used], p_x[used]
+    with np.errstate(over="ignore"):
+        ratios = reward_xa / seconds_xa
+    low, high = float(ratios.min()), float(ratios.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise InputError(
+            "reward / seconds", (low, high), "the ratio does not fit 64-bit arithmetic", "rescale the tables"
+        )
+    if low == high:
+        return low
+
+    def excess(rate: float) -> float:
+        return float(p_x @ (reward_xa - rate * seconds_xa).max(axis=1))
+
+    if excess(low) <= 0:
+        root = low
+    elif excess(high) >= 0:
+        root = high
+    else:
+        root = brentq(
+            excess, low, high, xtol=1e-15 * max(abs(low), abs(high)), rtol=8 * np.finfo(float).eps, maxiter=500
+        )
+    rows = np.arange(len(p_x))
+    for _ in range(3):  # one step is enough unless the root sits on a kink; each is exact or improves
+        best = (reward_xa - root * seconds_xa).argmax(axis=1)
+        polished = float(p_x @ reward_xa[rows, best] / (p_x @ seconds_xa[rows, best]))
+        if polished == root:
+            break
+        root = polished
+    return root

@@ -1,0 +1,93 @@
+"""Try every statement of the paper on many random bandits and report what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import numpy as np
+
+from rewardrate.config import AtLeast
+from rewardrate.theory.instances import FAMILIES, draw_instance
+from rewardrate.theory.statements import STATEMENTS, Case, Statement
+from rewardrate.theory.tight import TIGHT
+
+
+@dataclass(frozen=True)
+class CheckConfig:
+    """What `rewardrate theory check` tries."""
+
+    instances: Annotated[int, AtLeast(1)] = 2000
+    "Random bandits to try; the families take turns."
+    seed: Annotated[int, AtLeast(0)] = 0
+    "Seed of everything that is drawn."
+    contexts: Annotated[int, AtLeast(1)] = 5
+    "Most contexts of a bandit."
+    actions: Annotated[int, AtLeast(1)] = 5
+    "Most actions of a bandit."
+    steps: Annotated[int, AtLeast(3)] = 60
+    "Iterates followed in theorems 1 and 2."
+
+
+@dataclass
+class Finding:
+    """What one statement showed."""
+
+    statement: Statement
+    tried: int = 0
+    violations: int = 0
+    smallest_slack: float = math.inf
+    tight: float | None = None
+    "Slack on the hand-made tight example; None where there is none."
+    counterexamples: list[dict[str, Any]] = field(default_factory=list)
+    "The first three violating instances, to be replayed."
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "statement": self.statement.name,
+            "claim": self.statement.claim,
+            "label": self.statement.label,
+            "tried": self.tried,
+            "violations": self.violations,
+            "smallest_slack": None if math.isinf(self.smallest_slack) else self.smallest_slack,
+            "tight_slack": self.tight,
+            "counterexamples": self.counterexamples,
+        }
+
+
+def check_theory(config: CheckConfig, progress: Callable[[int], None] = lambda done: None) -> list[Finding]:
+    """One Finding per statement. `progress` is called with the number of instances done."""
+    findings = [Finding(statement) for statement in STATEMENTS]
+    for finding in findings:
+        if finding.statement.name in TIGHT:
+            finding.tight = TIGHT[finding.statement.name]()
+    for number, case in enumerate(cases(config), start=1):
+        for finding in findings:
+            _try(finding, case, config, number)
+        progress(number)
+    return findings
+
+
+def cases(config: CheckConfig) -> Iterator[Case]:
+    """The instances of a check, reproducible one by one: instance i depends on seed and i alone."""
+    names = list(FAMILIES)
+    for number in range(config.instances):
+        rng = np.random.default_rng([config.seed, number])
+        yield Case(draw_instance(rng, names[number % len(names)], config.contexts, config.actions), rng, config.steps)
+
+
+def _try(finding: Finding, case: Case, config: CheckConfig, number: int) -> None:
+    slack = finding.statement.check(case)
+    if slack is None:
+        return
+    finding.tried += 1
+    finding.smallest_slack = min(finding.smallest_slack, slack)
+    if not slack >= -finding.statement.allowance:  # NaN is a violation too
+        finding.violations += 1
+        if len(finding.counterexamples) < 3:
+            finding.counterexamples.append(
+                {"number": number, "seed": config.seed, "slack": slack, **case.instance.to_json()}
+            )

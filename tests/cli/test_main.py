@@ -1,0 +1,92 @@
+"""The command line: help, verbs, exit codes, one line per mistake."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from rewardrate.cli.main import VERBS, main
+
+
+def run(capsys, *arguments):
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("help",)])
+def test_help_lists_every_verb_with_what_it_is_for(capsys, arguments):
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    for verb, summary in VERBS.items():
+        assert verb in out
+        assert summary in out
+
+
+def test_the_version_is_said(capsys):
+    assert run(capsys, "--version")[1].startswith("rewardrate ")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_help_page(capsys, verb):
+    try:
+        code, out, _ = run(capsys, verb, "--help")
+    except SystemExit as stop:  # argparse's own way for single-command verbs
+        code, out = stop.code, capsys.readouterr().out
+    assert code == 0
+    assert f"rewardrate {verb}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("theroy",), "did you mean 'theory'"),
+        (("theory", "chek"), "did you mean 'check'"),
+        (("theory", "check", "--instnaces", "3"), "did you mean '--instances'"),
+        (("theory", "check", "--instances", "x"), "--instances = 'x': it must be a whole number"),
+        (("theory", "check", "--instances", "0"), "instances = 0: it must be at least 1"),
+        (("theory", "check", "--set", "contexts=0"), "contexts = 0: it must be at least 1"),
+        (("theory", "check", "--set", "contxts=3"), "did you mean 'contexts'"),
+        (("theory", "check", "theory-chek"), "did you mean 'theory-check'"),
+        (("theory", "solve"), "file"),
+        (("theory", "check", "theory-quick", "surplus"), "surplus"),
+        (("rate", "fit", "nowhere.csv"), "there is no such file"),
+        (("rate", "check", "nwi"), "did you mean 'niw'"),
+        (("doctor", "--jsn"), "did you mean '--json'"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(capsys, arguments, words):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert err.startswith("rewardrate: error: ")
+    assert words in err
+
+
+def test_a_reader_that_goes_away_is_not_a_mistake():
+    command = f"{sys.executable} -m rewardrate doctor --json | head -c 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("0\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_ends_with_130_and_one_line(tmp_path):
+    command = [sys.executable, "-m", "rewardrate", "theory", "check", "--instances", "100000", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert not (tmp_path / "theory.json").exists()
+
+
+def test_module_and_command_are_the_same():
+    done = subprocess.run(
+        [sys.executable, "-m", "rewardrate", "doctor", "--json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["machine"]["cores"] >= 1

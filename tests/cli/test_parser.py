@@ -1,0 +1,50 @@
+"""The parser: InputErrors instead of exits, and the shared flags."""
+
+import argparse
+
+import pytest
+
+from rewardrate.cli.parser import Command, Parser, overrides_of, run_verb
+from rewardrate.errors import InputError
+
+
+def arguments(parser):
+    parser.add_argument("--size", type=float)
+    parser.add_argument("--color", choices=["red", "blue"])
+    parser.flag_set("a=1")
+    parser.flag_json()
+    parser.flag_dry_run()
+
+
+COMMAND = Command("do it", "examples:\n  do it", arguments, lambda args: 7 if args.json else 3)
+
+
+def test_a_verb_without_a_command_says_which_there_are(capsys):
+    assert run_verb("thing", "about things", {"do": COMMAND}, []) == 0
+    assert "do it" in capsys.readouterr().out
+
+
+def test_a_command_runs_with_its_arguments():
+    assert run_verb("thing", "about things", {"do": COMMAND}, ["do", "--json"]) == 7
+    assert run_verb("thing", "about things", {"do": COMMAND}, ["do"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--size", "big"], "--size = 'big': it must be a number"),
+        (["--color", "green"], "invalid choice"),
+        (["--sise", "3"], "did you mean '--size'"),
+        (["loose"], "see rewardrate thing --help"),
+        (["--siz=3"], "did you mean '--size'"),
+    ],
+)
+def test_mistakes_are_input_errors(words, message):
+    with pytest.raises(InputError) as error:
+        Parser("rewardrate thing", COMMAND).parse(words)
+    assert message in str(error.value)
+
+
+def test_short_hand_flags_win_over_set():
+    args = argparse.Namespace(overrides=["seed=1"])
+    assert overrides_of(args, seed=2, instances=None) == ["seed=1", "seed=2"]

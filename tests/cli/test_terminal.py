@@ -1,0 +1,61 @@
+"""Tables, bars and durations."""
+
+import io
+
+import pytest
+
+from rewardrate.cli.terminal import Progress, bold, duration, table
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_table_lines_up_words_left_and_numbers_right():
+    text = table(["name", "n"], [["a", "1"], ["long", "100"]], right=(1,))
+    assert text.splitlines() == ["name    n", "----  ---", "a       1", "long  100"]
+
+
+def test_bold_is_for_terminals_that_want_it(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert bold("x", Screen()) == "\x1b[1mx\x1b[0m"
+    assert bold("x", io.StringIO()) == "x"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert bold("x", Screen()) == "x"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59, "59 s"), (185, "3 min 05 s"), (7800, "2 h 10 min"), (float("inf"), "?")]
+)
+def test_durations_read_like_speech(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_on_a_terminal_the_bar_redraws_itself_and_ends_its_line():
+    screen = Screen()
+    with Progress("problems", 10, screen) as bar:
+        bar.pause = 0.0
+        bar(5)
+        bar(10)
+    text = screen.getvalue()
+    assert "\r[############            ] problems 5 of 10, 0 s left" in text
+    assert text.endswith("\n")
+
+
+def test_elsewhere_a_line_now_and_then_and_no_control_characters():
+    stream = io.StringIO()
+    with Progress("problems", 10, stream) as bar:
+        bar(1)
+        assert stream.getvalue() == ""
+        bar.pause = 0.0
+        bar(5)
+    assert stream.getvalue() == "problems 5 of 10, 0 s left\n"
+
+
+def test_nothing_done_has_no_time_left_yet():
+    stream = io.StringIO()
+    bar = Progress("problems", 10, stream)
+    bar.pause = 0.0
+    bar(0)
+    assert "? left" in stream.getvalue()

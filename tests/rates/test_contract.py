@@ -1,0 +1,79 @@
+"""Every estimator of ours keeps the contract, and a bad one is caught."""
+
+import math
+
+import pytest
+
+from rewardrate.rates import ESTIMATORS, RateEstimate, Totals
+from rewardrate.rates.contract import CHECKS
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_our_estimators_keep_their_promises(kind, check):
+    if kind == "neural":
+        pytest.importorskip("torch")
+    assert check(ESTIMATORS[kind])
+
+
+class Negative(Totals):
+    def _absorb(self, reward, seconds):
+        sums, estimate = super()._absorb(reward, seconds)
+        return sums, RateEstimate(estimate.mean, estimate.mean, estimate.low, estimate.high, estimate.count)
+
+
+class Credulous(Totals):
+    def update(self, reward, seconds, valid=None):
+        return self.estimate
+
+
+class Vague(Totals):
+    def update(self, reward, seconds, valid=None):
+        from rewardrate.errors import InputError
+
+        try:
+            return super().update(reward, seconds, valid)
+        except InputError:
+            raise InputError("input", 0, "something is wrong") from None
+
+
+class Dirty(Totals):
+    def update(self, reward, seconds, valid=None):
+        self._sums = Totals().update([1.0, 1.0], [1.0, 1.0]) and self._sums.__class__(n=self._sums.n + 1, s=1.0)
+        return super().update(reward, seconds, valid)
+
+
+class Amnesiac(Totals):
+    def _restore(self, state):
+        pass
+
+
+class Stubborn(Totals):
+    def _absorb(self, reward, seconds):
+        sums, estimate = super()._absorb(reward, seconds)
+        return sums, RateEstimate.around(0.01, 0.0, estimate.count)
+
+
+class Broken(Totals):
+    def _commit(self, state, estimate):
+        self._estimate = RateEstimate(math.nan, 0.0, 0.0, 0.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("bad", "name"),
+    [
+        (Negative, "rate_is_finite_and_never_negative"),
+        (Broken, "rate_is_finite_and_never_negative"),
+        (Credulous, "bad_rows_are_refused_and_change_nothing"),
+        (Vague, "bad_rows_are_refused_and_change_nothing"),
+        (Dirty, "empty_update_changes_nothing"),
+        (Amnesiac, "state_is_plain_json_and_resumes_bit_for_bit"),
+        (Stubborn, "units_do_not_matter"),
+        (Stubborn, "converges_on_a_renewal_process"),
+        (Stubborn, "recovers_after_a_change_point"),
+    ],
+)
+def test_each_promise_can_be_broken_and_is_then_noticed(bad, name):
+    check = next(check for check in CHECKS if check.__name__ == name)
+    with pytest.raises(AssertionError):
+        check(bad)

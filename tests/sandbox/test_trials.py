@@ -1,0 +1,57 @@
+"""Trials run in children of a fresh process and leave nothing behind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rewardrate.sandbox import trials
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="these are Linux's means")
+
+
+def run(code):
+    program = f"import sys, os\nsys.path.insert(0, {str(Path(trials.__file__).parent)!r})\nimport trials\n{code}"
+    return subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_the_script_prints_a_number_for_every_trial():
+    done = subprocess.run([sys.executable, "-I", trials.__file__], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert set(found) == set(trials.TRIALS)
+    assert all(isinstance(value, int) and value >= 0 for value in found.values())
+
+
+def test_a_trial_does_not_change_the_process_that_asks():
+    before = "before = [os.readlink(f'/proc/self/ns/{n}') for n in ('user', 'net', 'mnt')]\n"
+    after = "assert before == [os.readlink(f'/proc/self/ns/{n}') for n in ('user', 'net', 'mnt')]\nprint('same')"
+    assert run(before + "[trials.attempt(t) for t in trials.TRIALS.values()]\n" + after) == "same"
+
+
+@pytest.mark.parametrize(
+    "trial", ["lambda: 1 / 0", "lambda: os._exit(3)", "lambda: os.kill(os.getpid(), 9)", "lambda: 'x'"]
+)
+def test_a_trial_that_raises_or_dies_counts_as_no(trial):
+    assert run(f"print(trials.attempt({trial}))") == "0"
+
+
+def test_the_trial_of_groups_removes_the_group_it_made():
+    assert trials.cgroup() in (0, 1)
+    left = list(Path("/sys/fs/cgroup").rglob(f"rewardrate-trial-{os.getpid()}"))
+    assert left == []
+
+
+def test_an_unknown_architecture_has_no_known_seccomp_number(monkeypatch):
+    fake = os.uname_result(("Linux", "host", "6", "x", "riscv64"))
+    monkeypatch.setattr(trials.os, "uname", lambda: fake)
+    assert trials.seccomp() == 0
+
+
+def test_what_can_be_asked_without_changing_anything_answers_here():
+    assert trials.landlock() >= 0
+    assert trials.seccomp() in (0, 1)

@@ -1,0 +1,137 @@
+"""Configs: one declaration, unknown keys refused, every mistake named."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+
+from rewardrate import config
+from rewardrate.config import AtLeast, Between
+from rewardrate.errors import InputError
+
+
+@dataclass(frozen=True)
+class Niw:
+    kind: Literal["niw"] = "niw"
+    forgetting: Annotated[float, Between(0, 1)] = 0.3
+    "How much of the past is kept."
+
+
+@dataclass(frozen=True)
+class Fixed:
+    kind: Literal["fixed"] = "fixed"
+    rate: float = 0.0
+
+
+@dataclass(frozen=True)
+class Run:
+    steps: Annotated[int, AtLeast(1)] = 10
+    "Updates to make,\n    at least one."
+    name: str = "x"
+    live: bool = False
+    limit: float | None = None
+    pair: tuple[int, int] = (1, 2)
+    many: tuple[float, ...] = ()
+    estimator: Niw | Fixed = field(default_factory=Niw)
+
+
+def build(**table):
+    return config.build(Run, table)
+
+
+def test_a_table_fills_the_declared_fields_and_leaves_the_rest_at_their_defaults():
+    run = build(steps=3, estimator={"kind": "fixed", "rate": 2}, pair=[3, 4], many=[1, 2.5])
+    assert run == Run(steps=3, estimator=Fixed(rate=2.0), pair=(3, 4), many=(1.0, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"stepz": 3}, "stepz = 3: there is no such key; did you mean 'steps'?"),
+        ({"steps": 0}, "steps = 0: it must be at least 1"),
+        ({"steps": "three"}, "steps = 'three': it must be a whole number"),
+        ({"steps": True}, "it must be a whole number"),
+        ({"live": 1}, "it must be true or false"),
+        ({"limit": float("nan")}, "it must be a finite number"),
+        ({"pair": [1]}, "a list of 2 values"),
+        ({"pair": 3}, "it must be a list"),
+        ({"many": [1, "x"]}, "many[1] = 'x': it must be a number"),
+        ({"estimator": {"kind": "nwi"}}, "did you mean 'niw'?"),
+        ({"estimator": {"rate": 1.0}}, "estimator.kind"),
+        ({"estimator": {"kind": "niw", "forgetting": 2}}, "estimator.forgetting = 2.0: it must lie between 0 and 1"),
+        ({"estimator": {"kind": "fixed", "forgetting": 0.3}}, "estimator.forgetting"),
+    ],
+)
+def test_every_mistake_names_its_field(table, words):
+    with pytest.raises(InputError) as error:
+        build(**table)
+    assert words in str(error.value)
+
+
+def test_a_nested_table_must_be_a_table_and_a_required_field_must_be_there():
+    @dataclass(frozen=True)
+    class Outer:
+        inner: Fixed
+        plain: int
+
+    config.Outer = Outer  # type hints are looked up in the module; this class lives in a function
+    Outer.__annotations__ = {"inner": Fixed, "plain": int}
+    with pytest.raises(InputError, match="it must be a table"):
+        config.build(Outer, {"inner": 3, "plain": 1})
+    with pytest.raises(InputError, match="plain = None: it is required"):
+        config.build(Outer, {"inner": {}})
+
+
+def test_overrides_win_over_the_file_and_may_name_nested_keys(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('steps = 3\nname = "file"\n')
+    run = config.load(Run, path, ["name=word", "estimator.kind=fixed", "estimator.rate=0.5", "many=[1, 2]"])
+    assert run == Run(steps=3, name="word", estimator=Fixed(rate=0.5), many=(1.0, 2.0))
+
+
+@pytest.mark.parametrize("override", ["steps", "=3"])
+def test_an_override_must_read_key_equals_value(override):
+    with pytest.raises(InputError, match="key=value"):
+        config.load(Run, None, [override])
+
+
+def test_an_override_into_a_value_is_refused():
+    with pytest.raises(InputError, match="is a value, not a table"):
+        config.load(Run, None, ["steps=3", "steps.x=4"])
+
+
+def test_a_missing_malformed_or_binary_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        config.load(Run, tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("steps = = 3")
+    with pytest.raises(InputError, match="not valid TOML"):
+        config.load(Run, tmp_path / "bad.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="cannot be read as text"):
+        config.load(Run, tmp_path / "binary.toml")
+
+
+def test_what_is_written_reads_back_equal(tmp_path):
+    run = build(steps=3, name='quo"te', estimator={"kind": "fixed", "rate": 0.1}, pair=[3, 4], live=True)
+    path = tmp_path / "again.toml"
+    path.write_text(config.dumps(run))
+    assert config.load(Run, path) == run
+
+
+def test_help_stands_under_the_field():
+    assert config.help_of(Run) == {"steps": "Updates to make, at least one."}
+
+
+def test_recipes_are_found_by_name_and_by_path():
+    assert config.find_recipe("theory-check").name == "theory-check.toml"
+    assert config.find_recipe("some/file.toml") == Path("some/file.toml")
+    with pytest.raises(InputError, match="did you mean 'theory-check'"):
+        config.find_recipe("theory-chek")
+
+
+def test_every_shipped_recipe_loads():
+    from rewardrate.theory.check import CheckConfig
+
+    for path in (Path(__file__).parent.parent / "recipes").glob("*.toml"):
+        assert config.load(CheckConfig, path).instances >= 1

@@ -1,0 +1,32 @@
+"""Mistakes are told in one line: field, value, what is allowed, remedy."""
+
+import pickle
+
+from rewardrate.errors import InputError, MissingExtra, did_you_mean
+
+
+def test_an_error_names_field_value_rule_and_remedy_in_one_line():
+    error = InputError("seconds[3]", -1.0, "seconds must be positive", "drop the row")
+    assert str(error) == "seconds[3] = -1.0: seconds must be positive; drop the row"
+    assert isinstance(error, ValueError)
+
+
+def test_a_long_or_multi_line_value_is_cut_to_one_line():
+    text = str(InputError("text", "x\n" * 500, "it is too long"))
+    assert "\n" not in text
+    assert len(text) < 150
+
+
+def test_an_error_survives_the_way_between_processes():
+    error = pickle.loads(pickle.dumps(InputError("p", 2, "too large", "shrink it")))
+    assert (error.field, error.value, error.remedy) == ("p", 2, "shrink it")
+
+
+def test_the_nearest_spelling_is_offered_and_otherwise_the_list():
+    assert did_you_mean("instnaces", ["instances", "seed"]) == "did you mean 'instances'?"
+    assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
+    assert did_you_mean("zzz", []) == ""
+
+
+def test_a_missing_extra_says_the_command_that_adds_it():
+    assert "pip install 'rewardrate[agent]'" in str(MissingExtra("rates.Neural", "torch", "agent"))

@@ -1,0 +1,155 @@
+"""The house stays clean: layers, signs, mirror, sizes, and a help page that answers at once."""
+
+import ast
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "rewardrate"
+MODULES = sorted(path for path in SOURCE.rglob("*.py"))
+ROOMS = sorted(path.parent for path in SOURCE.glob("*/__init__.py"))
+
+LAYERS = {
+    "rates": 1,
+    "theory": 1,
+    "sandbox": 1,
+    "runlog": 1,
+    "environments": 2,
+    "policies": 2,
+    "training": 3,
+    "bandits": 3,
+    "timed": 3,
+    "reports": 3,
+    "scale": 3,
+    "cli": 4,
+}
+GROUND = {"errors", "config", "__init__", "__main__"}  # layer 0: what every room may stand on
+MAY_MEET = {("scale", "training")}
+TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "reports", "cli"]
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).parts
+    return parts[0] if len(parts) > 1 else parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names = [node.module or ""]
+            if node.module == "rewardrate":
+                names = [f"rewardrate.{alias.name}" for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("rewardrate.")}
+    return rooms
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_down_the_layers(path):
+    here = room_of(path)
+    if path.parent == SOURCE and path.stem in ("__init__", "__main__"):
+        return  # the front door opens every room, lazily
+    for there in imported_rooms(path):
+        if there in GROUND or there == here or there not in LAYERS:
+            continue
+        assert here in LAYERS, f"{here} stands on the ground and must not import {there}"
+        down = LAYERS[there] < LAYERS[here]
+        assert down or (here, there) in MAY_MEET, f"{path.name}: {here} must not import {there}"
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_every_room_has_a_layer(room):
+    assert room.name in LAYERS
+
+
+@pytest.mark.parametrize("room", [name for name in TORCH_FREE if (SOURCE / name).is_dir()])
+def test_torch_free_rooms_import_without_torch(room):
+    modules = [
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in (SOURCE / room).rglob("*.py")
+    ]
+    code = "import importlib, sys\n" + "\n".join(f"importlib.import_module({name!r})" for name in modules)
+    code += "\nassert 'torch' not in sys.modules, 'torch was imported'"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_the_sign_of_every_room_stands_in_the_readme_map(room):
+    sign = (ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or "").splitlines()[0]
+    assert sign, f"{room.name} has no sign"
+    line = re.search(rf"^\s*{room.name}/\s+(.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert line, f"{room.name}/ does not stand in the README map"
+    assert sign.rstrip(".") in line.group(1), f"the map says {line.group(1)!r}, the room {sign!r}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_module_has_its_test(path):
+    if path.name in ("__init__.py", "__main__.py"):
+        return
+    twin = ROOT / "tests" / path.relative_to(SOURCE).parent / f"test_{path.stem}.py"
+    assert twin.exists(), f"{twin.relative_to(ROOT)} is missing"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_and_functions_stay_small(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 500
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            doc = ast.get_docstring(node, clean=False)
+            size = node.end_lineno - node.lineno + 1 - (len(doc.splitlines()) if doc else 0)
+            assert size <= 60, f"{node.name} has {size} lines"
+
+
+def test_no_drawer_is_called_utils():
+    banned = {"utils", "common", "helpers", "misc", "manager"}
+    assert not [path for path in MODULES if banned & set(path.with_suffix("").parts)]
+
+
+def test_help_answers_in_under_three_tenths_of_a_second():
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "rewardrate", "--help"], check=True, capture_output=True)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.3
+
+
+def test_the_front_door_names_what_it_opens():
+    import rewardrate
+
+    assert set(rewardrate.__all__) <= set(dir(rewardrate))
+    for name in rewardrate.__all__:
+        assert getattr(rewardrate, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = rewardrate.nonsense
+
+
+def test_versions_agree():
+    import tomllib
+
+    import rewardrate
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == rewardrate.__version__
+    assert f"## {rewardrate.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {rewardrate.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_every_dependency_has_its_reason():
+    lines = (ROOT / "pyproject.toml").read_text().splitlines()
+    inside = False
+    for line in lines:
+        inside = inside or line.startswith(("dependencies", "[project.optional-dependencies]"))
+        if line.startswith("[tool"):
+            break
+        if inside and line.strip().startswith('"'):
+            assert "#" in line, f"no reason: {line.strip()}"

@@ -1,0 +1,110 @@
+"""Where a statement of the paper needs a condition, or promises less than is true: each example is kept here.
+
+The write-up is in docs/theory.md.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from rewardrate.theory import bounds, dinkelbach, greedy_policy, npg, optimal_rate, policy_rate
+
+
+def test_delta_spr_can_be_zero_although_not_all_times_are_equal():
+    """The footnote excludes delta_spr = 0 because all (context, action) times would be equal. They need not be."""
+    reward, seconds = [[1.0, 0.5], [2.0, 0.5]], [[1.0, 1.0], [3.0, 3.0]]
+    b = bounds(reward, seconds)
+    assert b.delta_spr == 0
+    assert b.delta_max > b.delta_min
+    assert b.epsilon_bar == math.inf  # the right reading: any rate has the optimal greedy policy
+    for rate in (-5.0, 0.0, 100.0):
+        assert greedy_policy(reward, seconds, rate).tolist() == [0, 0]
+
+
+def test_equal_times_need_chi_zero_which_the_main_text_excludes():
+    """Theorem 1's main text has chi in (0, 1); with equal times chi = 0 and the bound holds with 0^0 = 1."""
+    reward, seconds = [[1.0, 0.5]], [[2.0, 2.0]]
+    b = bounds(reward, seconds)
+    assert (b.chi, b.R) == (0.0, 1.0)
+    assert b.interval(2)[0] == pytest.approx(b.rho_star - b.rho_max)
+    assert b.interval(3)[0] == b.rho_star == list(dinkelbach(reward, seconds))[-1]
+
+
+def test_k0_as_written_can_be_zero_where_there_is_no_running_average_yet():
+    reward, seconds = [[1.0, 0.2]], [[1.0, 2.0]]
+    b = bounds(reward, seconds)
+    as_written = math.ceil((math.exp(1 - b.chi) * (b.rho_star - b.rho_star) / b.epsilon_bar) ** (1 / (1 - b.chi)))
+    assert as_written == 0
+    assert b.k0(b.rho_star) == 1
+
+
+def test_without_a_gap_at_the_optimum_the_policy_never_becomes_certain():
+    """Assumption A2 is needed: two actions tied at rho* share the probability for ever, though the rate converges."""
+    reward, seconds = [[1.0, 2.0, 0.1]], [[1.0, 2.0, 1.0]]
+    b = bounds(reward, seconds)
+    assert (b.Delta_star, b.k0()) == (0.0, math.inf)
+    last = list(npg(reward, seconds, learning_rate=1.0, start=1.0, steps=200))[-1]
+    assert last.policy[0].tolist() == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
+    assert policy_rate(reward, seconds, None, last.policy) == pytest.approx(b.rho_star)
+
+
+def test_rewards_below_zero_empty_the_band_of_theorem_1():
+    """r_min >= 0 is needed: around a negative rate the band is empty, and clipping leaves the bound."""
+    reward, seconds, gamma = [[-1.0, -2.0]], [[1.0, 1.0]], 0.1
+    rate = policy_rate(reward, seconds, None, [0])
+    assert rate / (1 + gamma) > (1 + gamma) * rate
+    assert max(rate, 0.0) > (1 + gamma) * optimal_rate(reward, seconds)
+
+
+def test_with_r_min_zero_and_nothing_to_earn_everything_is_zero_and_holds():
+    reward, seconds = [[0.0, 0.0]], [[1.0, 3.0]]
+    b = bounds(reward, seconds)
+    assert (b.rho_star, b.rho_max, b.interval(2, 0.5)) == (0.0, 0.0, (0.0, 0.0))
+    assert list(dinkelbach(reward, seconds)) == [0.0, 0.0] or list(dinkelbach(reward, seconds)) == [0.0]
+    assert b.Delta_star == 0.0  # but A2 fails: theorem 2 says nothing
+
+
+def test_started_a_little_above_the_optimal_rate_the_error_can_grow_a_thousandfold():
+    """Theorem 2 needs rho_1 <= rho*. At 1.001 rho* a quick worthless action looks best, and the average collapses: the
+    error after one step is far above the bound that a start as far *below* would have. Over-pricing time is the
+    dangerous side, and a 95th percentile over-prices by design.
+    """
+    reward, seconds = [[100.0, 0.0]], [[100.0, 0.05]]
+    b = bounds(reward, seconds)
+    start = 1.001 * b.rho_star
+    second = list(npg(reward, seconds, learning_rate=1.0, start=start, steps=2))[-1]
+    error = abs(b.rho_star - second.mean_rate)
+    bound = (start - b.rho_star) * math.exp(1 - b.chi) * 3 ** -(1 - b.chi)
+    assert error > 400 * bound
+    mirrored = list(npg(reward, seconds, learning_rate=1.0, start=0.999 * b.rho_star, steps=2))[-1]
+    assert abs(b.rho_star - mirrored.mean_rate) <= bound
+
+
+def test_the_error_ends_up_falling_like_one_over_k_whatever_chi_is():
+    """Better than O(k^-(1-chi)): once the greedy policy is optimal every rate is rho*, so k * error is fixed."""
+    reward, seconds = [[1.0, 60.0, 30.0]], [[1.0, 100.0, 40.0]]
+    b = bounds(reward, seconds)
+    assert 1 - b.chi == pytest.approx(0.01)
+    errors = np.array([b.rho_star - step.mean_rate for step in npg(reward, seconds, learning_rate=1.0, steps=3000)])
+    scaled = errors * np.arange(1, 3001)
+    assert np.ptp(scaled[300:]) < 1e-9 * scaled[-1]
+    assert errors[-1] < 0.03 * b.error(3000)
+
+
+def test_the_tail_ends_up_with_the_whole_gap_in_its_exponent_not_half():
+    """Theorem 2's exponent eta Delta* k / 2 is half of the true one: log(1 - pi) falls by eta Delta* per step."""
+    reward, seconds = [[1.0, 1.2, 0.3]], [[1.0, 2.0, 1.5]]
+    b, eta = bounds(reward, seconds), 0.5
+    run = list(npg(reward, seconds, learning_rate=eta, steps=120))
+    log_missing = np.log([step.policy[0, 1:].sum() for step in run])
+    slope = (log_missing[110] - log_missing[60]) / 50
+    assert slope == pytest.approx(-eta * b.Delta_star, rel=1e-3)
+
+
+def test_contexts_that_never_come_still_set_the_gap():
+    """min_x runs over all contexts: one of probability 0 can shrink Delta* and delay k0, though it cannot matter."""
+    with_ghost = bounds([[1.0, 0.2], [1.0, 0.999]], [[1.0, 2.0], [1.0, 1.0]], [1.0, 0.0])
+    without = bounds([[1.0, 0.2]], [[1.0, 2.0]])
+    assert with_ghost.rho_star == without.rho_star
+    assert with_ghost.Delta_star < 0.01 * without.Delta_star

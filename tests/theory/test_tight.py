@@ -1,0 +1,20 @@
+"""Every bound is met, or nearly, by an example."""
+
+import pytest
+
+from rewardrate.theory.statements import STATEMENTS
+from rewardrate.theory.tight import TIGHT
+
+NEARLY = {"theorem 2, rate": 1e-3, "theorem 2, tail": 1e-3}
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_the_example_leaves_next_to_no_slack_and_does_not_violate(name):
+    slack = TIGHT[name]()
+    assert -1e-12 <= slack <= NEARLY.get(name, 1e-10)
+
+
+def test_every_inequality_has_its_example():
+    """Statements that are equalities to a tolerance, or about policies, have none."""
+    inequalities = {statement.name for statement in STATEMENTS if statement.allowance > 0}
+    assert inequalities - set(TIGHT) == {"lemma 4, policy"}
