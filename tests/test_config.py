@@ -119,6 +119,53 @@ def test_what_is_written_reads_back_equal(tmp_path):
     assert config.load(Run, path) == run
 
 
+@dataclass(frozen=True)
+class Inner:
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Middle:
+    inner: Inner = field(default_factory=Inner)
+    size: int = 1
+
+
+@dataclass(frozen=True)
+class Outermost:
+    middle: Middle = field(default_factory=Middle)
+    choice: Literal[1, 2] = 1
+    maybe: int | None = None
+
+
+def test_nested_tables_and_odd_characters_read_back_equal(tmp_path):
+    path = tmp_path / "nested.toml"
+    outer = Outermost(Middle(Inner("smile \U0001f600, bell \a, del \x7f, line\nbreak"), 3))
+    path.write_text(config.dumps(outer), encoding="utf-8-sig")
+    assert config.load(Outermost, path) == outer
+
+
+def test_nothing_where_the_default_is_something_cannot_be_written():
+    @dataclass(frozen=True)
+    class Odd:
+        size: int | None = 5
+
+    with pytest.raises(InputError, match="TOML cannot write"):
+        config.dumps(Odd(None))
+
+
+def test_literals_are_told_apart_by_kind_and_absurd_files_are_refused(tmp_path):
+    for bad in (True, 1.0, 3):
+        with pytest.raises(InputError, match="one of 1, 2"):
+            config.build(Outermost, {"choice": bad})
+    with pytest.raises(InputError, match="no such kind"):
+        build(estimator={"kind": [1]})
+    with pytest.raises(InputError, match="64-bit"):
+        build(limit=10**400)
+    (tmp_path / "deep.toml").write_text("many = " + "[" * 3000 + "]" * 3000)
+    with pytest.raises(InputError, match="not valid TOML"):
+        config.load(Run, tmp_path / "deep.toml")
+
+
 def test_help_stands_under_the_field():
     assert config.help_of(Run) == {"steps": "Updates to make, at least one."}
 

@@ -57,12 +57,12 @@ def load(cls: type[Config], source: Path | None = None, overrides: Iterable[str]
 def read_toml(path: Path) -> dict[str, Any]:
     """The table in a TOML file; a missing, unreadable or malformed file is an InputError that says where."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError("file", str(path), "there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("file", str(path), f"it cannot be read as text ({error})") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError("file", str(path), f"it is not valid TOML: {error}") from None
 
 
@@ -81,15 +81,19 @@ def build(cls: type[Config], table: Mapping[str, Any], prefix: str = "") -> Conf
     return cls(**values)
 
 
-def dumps(config: Any) -> str:
-    """The config as TOML: what a run folder keeps, and what `--dry-run` prints."""
+def dumps(config: Any, prefix: str = "") -> str:
+    """The config as TOML: what a run folder keeps, and what `--dry-run` prints. It reads back as the same config."""
     lines, tables = [], []
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
-            tables.append(f"\n[{field.name}]\n{dumps(value)}")
+            tables.append(f"\n[{prefix}{field.name}]\n{dumps(value, f'{prefix}{field.name}.')}")
         elif value is not None:
             lines.append(f"{field.name} = {_toml(value)}\n")
+        elif field.default is not None:
+            raise InputError(
+                f"{prefix}{field.name}", None, "TOML cannot write that it is nothing", "make nothing its default"
+            )
     return "".join(lines + tables)
 
 
@@ -120,7 +124,8 @@ def find_recipe(name: str) -> Path:
 def _toml(value: Any) -> str:
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value)  # TOML writes numbers, booleans and strings as JSON does
+    # TOML writes numbers, booleans and strings as JSON does, but wants DEL escaped and no surrogate pairs.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _apply(table: dict[str, Any], override: str) -> None:
@@ -134,7 +139,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
             raise InputError("--set", override, f"{parent!r} is a value, not a table")
     try:
         table[leaf] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         table[leaf] = text  # a bare word is a string: --set estimator.kind=niw
 
 
@@ -150,7 +155,7 @@ def _convert(hint: Any, value: Any, field: str) -> Any:
         return _convert_union(get_args(hint), value, field)
     if origin is Literal:
         options = [str(option) for option in get_args(hint)]
-        if value not in get_args(hint):
+        if not any(type(value) is type(option) and value == option for option in get_args(hint)):
             raise InputError(field, value, f"it must be one of {', '.join(options)}", did_you_mean(str(value), options))
         return value
     if origin is tuple:
@@ -172,7 +177,7 @@ def _convert_union(options: tuple[Any, ...], value: Any, field: str) -> Any:
     kinds = {get_args(typing.get_type_hints(option)["kind"])[0]: option for option in options}
     if not isinstance(value, Mapping) or "kind" not in value:
         raise InputError(f"{field}.kind", None, f"it must be one of {', '.join(sorted(kinds))}")
-    if value["kind"] not in kinds:
+    if not isinstance(value["kind"], str) or value["kind"] not in kinds:
         raise InputError(
             f"{field}.kind", value["kind"], "there is no such kind", did_you_mean(str(value["kind"]), kinds)
         )
@@ -194,7 +199,10 @@ _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 
 def _convert_scalar(hint: Any, value: Any, field: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise InputError(field, value, "it does not fit 64-bit arithmetic") from None
     if hint in _WORDS and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
         raise InputError(field, value, f"it must be {_WORDS[hint]}")
     if hint is float and not math.isfinite(value):

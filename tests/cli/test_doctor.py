@@ -8,12 +8,12 @@ from rewardrate.cli.main import main
 
 
 def test_the_doctor_says_what_the_machine_can_do_and_how_to_add_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr(doctor, "_installed", lambda package: package != "ray")
+    monkeypatch.setattr(doctor, "_installed", lambda package, wanted="": package != "ray")
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
-    for word in ("cores", "memory", "GPU", "sandbox", "missing ray", "-m pip install 'rewardrate[ray]'"):
+    for word in ("cores", "memory", "GPU", "sandbox", "missing ray", "-m pip install", "[ray]"):
         assert word in out
-    assert "'rewardrate[report]'" not in out
+    assert "[report]" not in out
 
 
 def test_the_same_as_json(capsys):
@@ -33,22 +33,23 @@ def test_every_extra_of_the_project_is_known_to_the_doctor():
 
 
 def test_requirements_are_read_from_our_own_metadata(monkeypatch):
-    assert doctor.requirements("report") == ["matplotlib"]
-    assert "pytest" in doctor.requirements("dev")
+    (found,) = doctor.requirements("report")
+    assert (found[0], sorted(found[1].split(","))) == ("matplotlib", ["<4", ">=3.9"])
+    assert "pytest" in dict(doctor.requirements("dev"))
 
     def nowhere(name):
         raise doctor.importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(doctor.importlib.metadata, "requires", nowhere)
-    assert doctor.requirements("report") == ["rewardrate"]
+    assert doctor.requirements("report") == [("rewardrate", "")]
 
 
-def test_gpus_are_what_the_driver_names_and_a_broken_driver_is_none(monkeypatch):
+def test_gpus_are_what_the_driver_names_and_a_broken_driver_is_said(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     assert doctor.gpus() == []
     monkeypatch.setattr(doctor.shutil, "which", lambda name: "/bin/false")
-    assert doctor.gpus() == []
-    done = subprocess.CompletedProcess([], 0, stdout="NVIDIA H200, 143771 MiB\n\n")
+    assert doctor.gpus() == ["unknown: nvidia-smi fails (CalledProcessError)"]
+    done = subprocess.CompletedProcess([], 0, stdout="NVIDIA H200, 143771 MiB\nNo devices were found\n")
     monkeypatch.setattr(doctor.subprocess, "run", lambda *a, **k: done)
     assert doctor.gpus() == ["NVIDIA H200, 143771 MiB"]
     monkeypatch.setattr(doctor.sys, "platform", "darwin")
@@ -70,3 +71,27 @@ def test_a_better_sandbox_is_explained_where_the_machine_has_a_weak_one(capsys, 
     monkeypatch.setattr(levels, "try_isolation", lambda: levels.Isolation(levels.LEVELS[-1], {}))
     assert main(["doctor"]) == 0
     assert "better: use Linux 5.13" in capsys.readouterr().out
+
+
+def test_a_package_counts_only_in_a_version_that_will_do(monkeypatch):
+    monkeypatch.setattr(doctor.importlib.metadata, "version", lambda name: "2.9.1+cpu")
+    assert doctor._installed("ray", ">=2.9,<3")
+    assert doctor._installed("ray", "==2.9.1")
+    assert doctor._installed("ray", "")
+    assert not doctor._installed("ray", ">=2.40,<3")
+    assert not doctor._installed("ray", "<2.9")
+
+
+def test_packages_that_clash_get_an_environment_of_their_own():
+    assert "-m venv .venv-vllm && .venv-vllm/bin/pip install" in doctor._command("vllm")
+    assert "venv" not in doctor._command("ray").split("-m pip")[1]
+
+
+def test_a_groups_limits_are_this_process_limits(monkeypatch, tmp_path):
+    (tmp_path / "memory.max").write_text("1073741824\n")
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    monkeypatch.setattr(doctor, "_own_groups", lambda controller: [tmp_path, tmp_path / "none"])
+    assert doctor.memory_bytes() == 2**30
+    assert doctor.usable_cores() == 0.5
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert doctor.usable_cores() >= 1

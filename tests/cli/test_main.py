@@ -90,3 +90,39 @@ def test_module_and_command_are_the_same():
         [sys.executable, "-m", "rewardrate", "doctor", "--json"], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout)["machine"]["cores"] >= 1
+
+
+ROWS = "reward,seconds\\n0.5,10\\n0.6,20\\n0.7,30\\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("rate fit a.csv | true", 0),
+        ("--help | true", 0),
+        ("doctor | true", 0),
+        ("rate fit a.csv >&-", 0),
+        ("rate fit - <&-", 2),
+        ("rate fit a.csv >/dev/full", 2),
+        ("rate fit .", 2),
+        ("theory solve .", 2),
+    ],
+)
+def test_closed_full_and_missing_streams_are_no_reason_for_a_traceback(tmp_path, command, code):
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    shell = f"printf '{ROWS}' > a.csv; {sys.executable} -m rewardrate {command}; echo ${{PIPESTATUS[0]}} > code"
+    done = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, text=True, cwd=tmp_path, env=environment, check=True
+    )
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert int((tmp_path / "code").read_text()) == code
+
+
+def test_words_that_the_terminal_cannot_show_are_one_line(tmp_path):
+    (tmp_path / "a.csv").write_text("step,reward,seconds\n\u00e9,1,1\n\u00e9,1,2\n")
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "rewardrate", "rate", "fit", "a.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

@@ -46,7 +46,7 @@ def test_a_price_of_zero_means_time_is_free(capsys, attempts):
 
 
 def test_standard_input_is_read_and_a_dry_run_prints_the_settings(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(ROWS))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + ROWS.encode())))
     assert main(["rate", "fit", "-", "--estimator", "robbins-monro"]) == 0
     assert "RobbinsMonro" in capsys.readouterr().out
     assert main(["rate", "fit", "-", "--dry-run", "--set", "dof_floor=none"]) == 0
@@ -62,8 +62,15 @@ def test_standard_input_is_read_and_a_dry_run_prints_the_settings(capsys, monkey
         ("reward,seconds\n0.5,-1\n", "line 2, seconds = -1.0: seconds must be positive"),
         ("reward,seconds\n0.5,0\n", "seconds = 0.0"),
         ("reward,seconds\n0.5,soon\n", "seconds = 'soon': it must be a number"),
-        ("reward,seconds\n0.5\n", "seconds = '': it must be a number"),
-        ("reward,second\n0.5,1\n", "did you mean 'seconds'"),
+        ("reward,seconds\n0.5\n", "1 fields': the header has 2 columns"),
+        ("reward,seconds\n0,81,12,5\n", "use . for decimals"),
+        ("reward,seconds\n0.5,\n", "seconds = '': it must be a number"),
+        ("reward,seconds,reward\n0.5,1,2\n", "has it 2 times"),
+        ("reward,seconds,step\n0.5,1,\n", "step = '': it must not be blank"),
+        ("reward,seconds\n0.5,1\n", "too few for niw; use --estimator totals"),
+        ("reward,seconds,step\n0.5,1,1\n0.5,1,2\n", "too few for niw"),
+        ('reward,seconds\n"0.5,1\n', "not valid CSV"),
+        ("reward,second\n0.5,1\n", "is it 'second'?"),
         ("reward\n0.5\n", "has no such column"),
         ("reward,seconds\n", "it has no rows"),
         ("", "has no such column"),
@@ -77,6 +84,32 @@ def test_a_bad_table_is_one_line_with_its_place_and_exit_code_2(capsys, attempts
     err = capsys.readouterr().err
     assert words in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_rows_of_a_step_belong_together_wherever_they_stand_and_other_columns_are_left_alone(capsys, tmp_path):
+    by_step = [(step, chain) for step in range(3) for chain in range(4)]
+    tables = []
+    for order in (by_step, sorted(by_step, key=lambda row: row[1])):
+        path = tmp_path / "order.csv"
+        rows = "".join(f"{s},{0.5 + 0.1 * c},{10 + s + c},note\n" for s, c in order)
+        path.write_text("step,reward,seconds,rewards_raw\n" + rows)
+        assert main(["rate", "fit", str(path), "--json"]) == 0
+        tables.append(json.loads(capsys.readouterr().out)["steps"])
+    assert tables[0] == tables[1]
+
+
+def test_a_failed_attempt_needs_no_score(capsys, attempts):
+    attempts.write_text("reward,seconds,valid\n1,1,1\n,3,0\n")
+    assert main(["rate", "fit", str(attempts), "--estimator", "totals", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"][0]["rate"] == 0.25
+
+
+def test_a_window_is_for_estimators_of_totals(capsys, attempts):
+    assert main(["rate", "fit", str(attempts), "--estimator", "totals", "--window", "3"]) == 2
+    assert "--window = 3" in capsys.readouterr().err
+    assert main(["rate", "fit", str(attempts), "--window", "3", "--dry-run", "--json"]) == 0
+    resolved = json.loads(capsys.readouterr().out)
+    assert (resolved["estimator"], resolved["window"]) == ("niw", 3)
 
 
 def test_a_file_that_is_no_text_is_refused(capsys, attempts):
@@ -93,6 +126,10 @@ def test_a_file_that_is_no_text_is_refused(capsys, attempts):
         (["--set", "forgetting"], "key=value"),
         (["--set", "forgetting=2"], "forgetting = 2"),
         (["--window", "0"], "window = 0"),
+        (["--set", "mu0=[1]"], "mu0 = [1]: it must be two numbers"),
+        (["--set", 'mu0="ab"'], "mu0 = 'ab'"),
+        (["--set", "dof_floor=inf"], "dof_floor = inf"),
+        (["--set", "batches=99999999999999"], "batches = 99999999999999: it must be at most 1,000,000"),
     ],
 )
 def test_bad_settings_are_refused(capsys, attempts, flags, words):
@@ -112,6 +149,9 @@ def test_an_estimator_of_your_own_is_checked_too_and_a_broken_one_is_exit_code_1
     (tmp_path / "mine.py").write_text(
         "from rewardrate.rates import Totals\n"
         "class Mine(Totals):\n    def _restore(self, state):\n        pass\n"
+        "class Raises(Totals):\n    def _absorb(self, reward, seconds):\n        raise RuntimeError('no')\n"
+        "class Needs(Totals):\n    def __init__(self, thing):\n        super().__init__()\n"
+        "class Zero(Totals):\n    def _absorb(self, r, s):\n        return self._sums, self._estimate\n"
         "NotOne = 3\n"
     )
     monkeypatch.chdir(tmp_path)

@@ -67,6 +67,18 @@ def test_an_out_that_cannot_be_made_is_refused_before_the_work(capsys, tmp_path)
     assert "--out" in capsys.readouterr().err
 
 
+def test_a_folder_in_the_way_is_refused_in_one_line(capsys, tmp_path):
+    (tmp_path / "config.toml").mkdir()
+    assert main(["theory", "check", "--instances", "100000", "--out", str(tmp_path)]) == 2
+    assert "config.toml cannot be written there" in capsys.readouterr().err
+
+
+def test_a_figure_that_cannot_be_written_is_said(capsys, tmp_path):
+    (tmp_path / "theory.svg").mkdir()
+    assert main(["theory", "check", "--instances", "1", "--out", str(tmp_path)]) == 0
+    assert "no figure" in capsys.readouterr().err
+
+
 def test_the_figure_opens_where_there_is_a_screen_and_is_named_where_there_is_none(capsys, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(theory.webbrowser, "open", lambda url: opened.append(url) or True)

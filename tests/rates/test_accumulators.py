@@ -151,7 +151,60 @@ def test_a_foreign_or_broken_state_is_refused():
     good = chains.state_dict()
     broken = {key: value for key, value in good.items() if key != "turn"}
     short = {**good, "reward": [1.0]}
-    for state, words in [(Accumulators(3).state_dict(), "settings"), (broken, "turn"), (short, "chains")]:
+    for state, words in [(Accumulators(3).state_dict(), "settings"), (broken, "turn"), (short, "2 finite numbers")]:
         with pytest.raises(InputError, match=words):
             chains.load_state_dict(state)
     assert chains.state_dict() == good
+
+
+def test_a_reused_buffer_does_not_change_the_past():
+    buffer, chains = np.empty(2), Accumulators(2, window=3)
+    for k in range(3):
+        buffer[:] = 10.0**k
+        chains.update([1.0, 1.0], buffer)
+    assert chains.seconds.tolist() == [111.0, 111.0]
+
+
+@pytest.mark.parametrize("settings", [{}, {"window": 2}])
+def test_totals_that_would_overflow_are_refused(settings):
+    chains = Accumulators(2, **settings).update([1.0, 1.0], [1e308, 1.0])
+    before = chains.state_dict()
+    with pytest.raises(InputError, match="64-bit"):
+        chains.update([1.0, 1.0], [1e308, 1.0])
+    assert chains.state_dict() == before
+    slots = Accumulators(1)
+    slots.feed(1e308, 1.0, step=1)
+    with pytest.raises(InputError, match="64-bit"):
+        slots.feed(1e308, 1.0, step=2)
+    assert slots.reward.tolist() == [1e308]
+
+
+def test_attempts_that_an_estimator_refused_are_not_lost():
+    chains = Accumulators(2).update([1e200, 1.0], [1.0, 1.0])
+    with pytest.raises(InputError):
+        chains.fit(Totals())
+    chains.update([1.0, 1.0], [1.0, 1.0])
+    assert len(chains.state_dict()["fresh"]) == 2
+
+
+@pytest.mark.parametrize("state", [None, [], "x", {}])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(InputError, match="settings"):
+        Accumulators(2).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"turn": 99},
+        {"turn": -1},
+        {"recent": [[[1.0], [1.0]]]},
+        {"reward": [float("nan"), 1.0]},
+        {"seconds": [-1.0, 1.0]},
+        {"reward": [10**400, 1]},
+    ],
+)
+def test_a_damaged_state_is_refused(change):
+    chains = Accumulators(2)
+    with pytest.raises(InputError, match="cannot be restored"):
+        chains.load_state_dict(chains.state_dict() | change)

@@ -1,11 +1,14 @@
 """Every estimator of ours keeps the contract, and a bad one is caught."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 
+from rewardrate.errors import InputError
 from rewardrate.rates import ESTIMATORS, RateEstimate, Totals
-from rewardrate.rates.contract import CHECKS
+from rewardrate.rates.contract import CHECKS, ContractBroken
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -29,8 +32,6 @@ class Credulous(Totals):
 
 class Vague(Totals):
     def update(self, reward, seconds, valid=None):
-        from rewardrate.errors import InputError
-
         try:
             return super().update(reward, seconds, valid)
         except InputError:
@@ -75,5 +76,28 @@ class Broken(Totals):
 )
 def test_each_promise_can_be_broken_and_is_then_noticed(bad, name):
     check = next(check for check in CHECKS if check.__name__ == name)
-    with pytest.raises(AssertionError):
+    with pytest.raises((ContractBroken, InputError)):
         check(bad)
+
+
+def test_checks_do_not_melt_away_under_optimisation():
+    code = (
+        "from rewardrate.rates import Totals\n"
+        "from rewardrate.rates.contract import CHECKS, ContractBroken\n"
+        "class Amnesiac(Totals):\n    def _restore(self, state): pass\n"
+        "try: CHECKS[3](Amnesiac)\n"
+        "except ContractBroken: print('noticed')\n"
+    )
+    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "noticed\n"
+
+
+class Liar(Totals):
+    def update(self, reward, seconds, valid=None):
+        super().update(reward, seconds, valid)
+        return RateEstimate(1.0, 1.0, 1.0, 1.0, 1)
+
+
+def test_an_update_that_returns_something_else_is_noticed():
+    with pytest.raises(ContractBroken, match="must return what"):
+        CHECKS[0](Liar)

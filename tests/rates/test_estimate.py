@@ -1,7 +1,11 @@
 """The base of all estimators: estimates, settings, states."""
 
+import copy
 import json
+import math
+import pickle
 
+import numpy as np
 import pytest
 
 from rewardrate.errors import InputError
@@ -43,6 +47,98 @@ def test_a_state_of_another_estimator_or_other_settings_is_refused_and_nothing_c
         with pytest.raises(InputError, match=words):
             niw.load_state_dict(other)
         assert niw.state_dict() == before
+
+
+def damaged(state):
+    """The same state with one thing wrong, many times over."""
+    for name, value in [
+        ("rate", -1.0),
+        ("low", 1e9),
+        ("count", -1),
+        ("count", "x"),
+        ("rate", "x"),
+        ("rate", 10**400),
+        ("mean", math.nan),
+    ]:
+        yield {**state, "estimate": {**state["estimate"], name: value}}
+    for settings in (None, [], "x", {}):
+        yield {**state, "settings": settings}
+    for inner in (None, {}, [], "x", {**state["state"], "extra": 1} if state["estimator"] != "NIW" else {}):
+        yield {**state, "state": inner}
+    for name in state["state"]:
+        for bad in (None, "x", math.nan, -1, 10**400, [[1.0]], {"state": -1}):
+            if not (name in ("r", "rs", "rate") and bad == -1):
+                yield {**state, "state": {**state["state"], name: bad}}
+
+
+@pytest.mark.parametrize("make", [NIW, RobbinsMonro, Totals])
+def test_a_damaged_state_is_refused_as_a_whole_and_the_estimator_goes_on(make):
+    estimator = make()
+    estimator.update([0.5, 0.6, 0.7], [1, 2, 3])
+    before = estimator.state_dict()
+    for state in damaged(before):
+        with pytest.raises(InputError):
+            estimator.load_state_dict(state)
+        assert estimator.state_dict() == before
+    estimator.update([0.5, 0.6, 0.7], [1, 2, 3])
+
+
+def test_a_scatter_that_is_none_is_refused():
+    niw = NIW()
+    niw.update([0.5, 0.6, 0.7], [1, 2, 3])
+    state = niw.state_dict()
+    state["state"] = {**state["state"], "psi": [[1.0, 2.0], [2.0, 1.0]]}
+    with pytest.raises(InputError, match="scatter matrix"):
+        niw.load_state_dict(state)
+
+
+@pytest.mark.parametrize("make", [NIW, RobbinsMonro, Totals, Fixed])
+def test_estimators_can_be_copied_and_sent_to_other_processes(make):
+    estimator = make()
+    estimator.update([0.5, 0.6, 0.7], [1, 2, 3])
+    for twin in (copy.deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
+        assert twin.update([0.1, 0.2], [1, 2]) == make_again(estimator).update([0.1, 0.2], [1, 2])
+
+
+def make_again(estimator):
+    twin = type(estimator)()
+    twin.load_state_dict(estimator.state_dict())
+    return twin
+
+
+def test_an_interrupt_in_the_middle_of_an_update_leaves_no_trace(monkeypatch):
+    niw = NIW()
+    niw.update([0.5, 0.6, 0.7], [1, 2, 3])
+    before = niw.state_dict()
+
+    def interrupt(rng, predictive, batches):
+        rng.standard_normal(5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rewardrate.rates.niw.draw_literal", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        niw.update([0.5, 0.6, 0.7], [1, 2, 3])
+    assert niw.state_dict() == before
+
+
+@pytest.mark.parametrize("make", [NIW, RobbinsMonro, Totals, Fixed])
+def test_extreme_rows_are_absorbed_or_refused_but_never_warned_about(make):
+    """Warnings are errors in this suite."""
+    wide = np.linspace(0.5, 1.5, 40)
+    for reward, seconds in [
+        (1e75, 1.0),
+        (1.0, 1e-308),
+        (1e30, 1e300),
+        (1e308, 1e308),
+        (1e-300, 1e-300),
+        (-1e200, 1e-200),
+    ]:
+        estimator = make()
+        try:
+            estimator.update(reward * wide, seconds * wide)
+        except InputError as error:
+            assert "64-bit" in str(error)
+        assert math.isfinite(estimator.estimate.rate)
 
 
 @pytest.mark.parametrize("make", [NIW, RobbinsMonro, Totals, Fixed])

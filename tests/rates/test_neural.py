@@ -1,5 +1,7 @@
 """The neural estimator learns which action is worth its time."""
 
+import copy
+import pickle
 import sys
 
 import numpy as np
@@ -64,7 +66,7 @@ def test_bad_features_and_states_are_refused_and_change_nothing(extra, words):
 
 
 def test_an_update_that_overflows_is_undone():
-    neural = Neural()
+    neural = Neural(memory=2)
     neural.update([1.0, 2.0], [1.0, 2.0])
     before = neural.state_dict()
     with pytest.raises(InputError, match="64-bit"):
@@ -87,3 +89,53 @@ def test_without_torch_the_error_says_how_to_add_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"rewardrate\[agent\]"):
         Neural()
+
+
+def test_it_can_be_copied_and_sent_to_another_process():
+    neural = Neural()
+    neural.update([1.0, 2.0], [1.0, 2.0])
+    for twin in (copy.deepcopy(neural), pickle.loads(pickle.dumps(neural))):
+        assert twin.state_dict() == neural.state_dict()
+        assert twin.update([3.0], [1.0]).count == 3
+
+
+def test_an_interrupt_in_the_middle_of_an_update_leaves_no_trace(monkeypatch):
+    neural = Neural()
+    neural.update([1.0, 2.0], [1.0, 2.0])
+    before = neural.state_dict()
+
+    def interrupt(count):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(neural, "_greedy", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        neural.update([5.0, 6.0], [1.0, 2.0])
+    assert neural.state_dict() == before
+
+
+def test_one_huge_attempt_does_not_lock_it_for_ever():
+    neural = Neural(memory=8)
+    neural.update([1e200] * 4, [1.0] * 4)
+    for _ in range(3):
+        estimate = neural.update([1.0] * 4, [1.0] * 4)
+    assert estimate.rate == pytest.approx(1.0)
+
+
+def test_a_damaged_state_is_refused_as_a_whole():
+    neural = Neural()
+    neural.update([1.0, 2.0], [1.0, 2.0])
+    good = neural.state_dict()
+    inner = good["state"]
+    memory, weights = inner["memory"], inner["weights"]
+    for change in (
+        {"weights": {}},
+        {"weights": {**weights, "0.bias": [float("nan")] * 32}},
+        {"adam": {"0": {"step": 1.0, "exp_avg": [1.0], "exp_avg_sq": [1.0]}}},
+        {"memory": {**memory, "reward": [1.0]}},
+        {"memory": {**memory, "seconds": [0.0, 1.0]}},
+        {"memory": {**memory, "reward": [float("nan"), 1.0]}},
+        {"alone": "x"},
+    ):
+        with pytest.raises(InputError, match="cannot be restored"):
+            neural.load_state_dict({**good, "state": {**inner, **change}})
+        assert neural.state_dict() == good

@@ -17,7 +17,7 @@ def test_an_estimator_is_made_by_name_with_its_settings():
     [
         ("nwi", {}, "did you mean 'niw'"),
         ("niw", {"forgeting": 0.5}, "did you mean 'forgetting'"),
-        ("totals", {"forgetting": "much"}, "wrong type"),
+        ("totals", {"forgetting": "much"}, "forgetting = 'much'"),
     ],
 )
 def test_a_wrong_name_setting_or_type_is_one_clear_error(kind, settings, words):

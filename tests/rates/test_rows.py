@@ -1,5 +1,7 @@
 """Rows are checked before anything is changed."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,11 @@ def test_numbers_and_vectors_become_float_rows():
         ([[1]], [[1]], "vector of numbers"),
         (["a"], [1], "vector of numbers"),
         (None, [1], "reward"),
+        (["1"], [1], "vector of numbers"),
+        ([1 + 2j], [1], "vector of numbers"),
+        ([1], np.array([1], "timedelta64[ns]"), "vector of numbers"),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), [1, 2], "masked"),
+        ([10**400], [1], "vector of numbers"),
     ],
 )
 def test_a_bad_row_is_named(reward, seconds, words):
@@ -50,3 +57,15 @@ def test_the_rule_for_invalid_rows_is_one_of_two():
     assert check_invalid("exclude") == "exclude"
     with pytest.raises(InputError, match="did you mean 'zero'"):
         check_invalid("zeros")
+
+
+def test_rows_are_copies_so_the_caller_may_reuse_its_arrays():
+    seconds = np.array([1.0, 2.0])
+    rows = check_rows([1, 1], seconds, None, "zero")
+    seconds[:] = 9.0
+    assert rows.seconds.tolist() == [1.0, 2.0]
+
+
+def test_any_kind_of_real_number_will_do():
+    rows = check_rows([Fraction(1, 2), True, np.float32(0.25)], (1, np.int8(2), 3.0), None, "zero")
+    assert rows.reward.tolist() == [0.5, 1.0, 0.25]

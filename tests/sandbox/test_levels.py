@@ -7,7 +7,7 @@ import pytest
 from rewardrate.sandbox import levels
 from rewardrate.sandbox.levels import LEVELS, choose_level, try_isolation
 
-ALL = {"namespaces_as_root": 1, "namespaces_as_user": 1, "landlock": 7, "seccomp": 1, "cgroup": 1}
+ALL = {"namespaces_as_root": 1, "namespaces_as_user": 1, "landlock": 7, "seccomp": 1, "cgroup": 1, "slot_uid": 1}
 NO_NAMESPACES = {**ALL, "namespaces_as_root": 0, "namespaces_as_user": 0}
 
 
@@ -20,6 +20,7 @@ NO_NAMESPACES = {**ALL, "namespaces_as_root": 0, "namespaces_as_user": 0}
         ({**ALL, "namespaces_as_user": 0}, False, "landlock+seccomp"),
         (NO_NAMESPACES, True, "uid+landlock+seccomp"),
         (NO_NAMESPACES, False, "landlock+seccomp"),
+        ({**NO_NAMESPACES, "slot_uid": 0}, True, "landlock+seccomp"),
         ({**NO_NAMESPACES, "seccomp": 0}, True, "limits"),
         ({**NO_NAMESPACES, "landlock": 0}, False, "limits"),
         ({}, True, "limits"),

@@ -55,3 +55,21 @@ def test_an_unknown_architecture_has_no_known_seccomp_number(monkeypatch):
 def test_what_can_be_asked_without_changing_anything_answers_here():
     assert trials.landlock() >= 0
     assert trials.seccomp() in (0, 1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="needs root to take rights away")
+def test_root_without_its_capabilities_may_not_become_another_user():
+    command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-I", trials.__file__]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert (found["slot_uid"], found["namespaces_as_root"]) == (0, 0)
+
+
+def test_a_masked_proc_is_noticed():
+    """Containers cover parts of /proc; the kernel then refuses a fresh one, and a box without it shows other runs."""
+    mask = "mount --make-rprivate / && mount -t tmpfs none /proc/tty && exec "
+    command = ["unshare", "-Urm", "sh", "-c", f"{mask} {sys.executable} -I {trials.__file__}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no user namespaces here: {done.stderr.strip()}")
+    assert json.loads(done.stdout)["namespaces_as_user"] == 0

@@ -46,7 +46,7 @@ def _doctor(args: argparse.Namespace) -> int:
     machine = found["machine"]
     print(bold(f"rewardrate {__version__} on Python {machine['python']}, {machine['system']}"))
     rows = [
-        ["cores", str(machine["cores"])],
+        ["cores", f"{machine['cores']:g}"],
         ["memory", f"{machine['memory_bytes'] / 2**30:.1f} GiB" if machine["memory_bytes"] else "unknown"],
         ["disk here", f"{machine['disk_bytes'] / 2**30:.0f} GiB free"],
         ["GPU", "; ".join(found["gpus"]) or "none"],
@@ -68,6 +68,7 @@ def _doctor(args: argparse.Namespace) -> int:
     return 0
 
 
+OWN_ENVIRONMENT = {"vllm", "verl"}  # they pin versions that ours do not meet
 PURPOSES = {
     "bandit": "the bandit laboratory",
     "agent": "the language-model agent, rates.Neural",
@@ -108,29 +109,58 @@ def examine() -> dict[str, Any]:
     }
 
 
-def usable_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def usable_cores() -> float:
+    """Cores this process may use: those it may run on, or its group's share of them where that is less."""
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    for folder in _own_groups("cpu"):
+        quota, period = (
+            _words(folder / "cpu.max")
+            or (_words(folder / "cpu.cfs_quota_us") + _words(folder / "cpu.cfs_period_us") + ["", ""])[:2]
+        )
+        if quota.isdigit() and period.isdigit() and int(period):
+            cores = min(cores, int(quota) / int(period))
+    return cores
 
 
 def memory_bytes() -> int:
-    """Memory this process may use: the machine's, or its group's limit where that is lower; 0 if unknown."""
+    """Memory this process may use: the machine's, or its groups' limit where that is lower; 0 if unknown."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return 0
-    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            total = min(total, int(text))
+    for folder in _own_groups("memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            limit = _words(folder / name)
+            if limit and limit[0].isdigit():
+                total = min(total, int(limit[0]))
     return int(total)
 
 
+def _own_groups(controller: str) -> list[Path]:
+    """Folders of this process's control groups, from its own up to the root."""
+    folders = []
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        if not names or controller in names.split(","):
+            base = Path("/sys/fs/cgroup") / (controller if names else "")
+            here = base / path.lstrip("/")
+            folders += [here, *(parent for parent in here.parents if parent.is_relative_to(base))]
+    return folders
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
+
+
 def gpus() -> list[str]:
-    """NVIDIA GPUs as the driver names them; Apple's as "Apple GPU"."""
+    """NVIDIA GPUs as the driver names them; Apple's as "Apple GPU"; a driver that fails is named too."""
     if sys.platform == "darwin" and platform.machine() == "arm64":
         return ["Apple GPU"]
     tool = shutil.which("nvidia-smi")
@@ -138,34 +168,64 @@ def gpus() -> list[str]:
         return []
     query = [tool, "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
-    except (subprocess.SubprocessError, OSError):
-        return []
-    return [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        done = subprocess.run(query, capture_output=True, text=True, errors="replace", timeout=20, check=True)
+    except (subprocess.SubprocessError, OSError) as error:
+        return [f"unknown: nvidia-smi fails ({type(error).__name__})"]
+    return [line.strip() for line in done.stdout.splitlines() if re.search(r", \d+ MiB", line)]
 
 
 def _extra(name: str, purpose: str) -> dict[str, Any]:
-    missing = [package for package in requirements(name) if not _installed(package)]
+    missing = [package for package, range_ in requirements(name) if not _installed(package, range_)]
     state = f"missing {', '.join(missing)}" if missing else "installed"
-    command = f"{shlex.quote(sys.executable)} -m pip install 'rewardrate[{name}]'"
-    return {"extra": name, "purpose": purpose, "missing": missing, "state": state, "command": command}
+    return {"extra": name, "purpose": purpose, "missing": missing, "state": state, "command": _command(name)}
 
 
-def requirements(extra: str) -> list[str]:
-    """Names of the packages an extra brings, read from our own metadata."""
+def _command(extra: str) -> str:
+    python, wanted = shlex.quote(sys.executable), _wanted(extra)
+    if extra in OWN_ENVIRONMENT:
+        return f"{python} -m venv .venv-{extra} && .venv-{extra}/bin/pip install {wanted}"
+    return f"{python} -m pip install {wanted}"
+
+
+def _wanted(extra: str) -> str:
+    """What to tell pip: the folder we were installed from (and how), or our name."""
+    try:
+        origin = json.loads(importlib.metadata.distribution("rewardrate").read_text("direct_url.json") or "{}")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    folder = str(origin.get("url", "")).removeprefix("file://")
+    if not (folder.startswith("/") and Path(folder).is_dir()):
+        return f"'rewardrate[{extra}]'"
+    return ("-e " if origin.get("dir_info", {}).get("editable") else "") + shlex.quote(f"{folder}[{extra}]")
+
+
+def requirements(extra: str) -> list[tuple[str, str]]:
+    """(package, version range) of what an extra brings, read from our own metadata."""
     try:
         lines = importlib.metadata.requires("rewardrate") or []
     except importlib.metadata.PackageNotFoundError:  # run from a source tree that was never installed
-        return ["rewardrate"]
-    marked = [line for line in lines if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", line)]
-    return [
-        name for line in marked if (name := re.split(r"[^A-Za-z0-9._-]", line.strip(), maxsplit=1)[0]) != "rewardrate"
-    ]
+        return [("rewardrate", "")]
+    found = []
+    for line in lines:
+        parts = re.match(r"([A-Za-z0-9._-]+)(?:\[.*?\])?\s*([^;]*);.*extra == ['\"](\w+)['\"]", line)
+        if parts and parts[3] == extra and parts[1] != "rewardrate":
+            found.append((parts[1], parts[2].strip()))
+    return found
 
 
-def _installed(package: str) -> bool:
+def _installed(package: str, wanted: str = "") -> bool:
+    """Whether a package is there in a version that the range allows (numbers are compared, suffixes are not)."""
     try:
-        importlib.metadata.version(package)
+        have = _version(importlib.metadata.version(package))
     except importlib.metadata.PackageNotFoundError:
         return False
-    return True
+    tests = {">=": have.__ge__, "<": have.__lt__, "==": have.__eq__}
+    bounds = re.findall(r"(>=|==|<)\s*([\w.]+)", wanted)
+    return all(tests[sign](_version(bound)) for sign, bound in bounds)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    numbers = [int(part) for part in re.match(r"[\d.]*", text)[0].split(".") if part]  # type: ignore[index]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)

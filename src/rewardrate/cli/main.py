@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -37,17 +38,41 @@ exit codes: 0 done, 1 a check failed, 2 something in the input is wrong (one lin
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for name in (
+        "stdin",
+        "stdout",
+        "stderr",
+    ):  # a closed stream is None in Python; the null device is easier to live with
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
     try:
-        return _dispatch(arguments)
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
     except (InputError, MissingExtra) as error:
-        print(f"rewardrate: error: {error}", file=sys.stderr)
-        return 2
+        return _fail(str(error))
     except KeyboardInterrupt:
         print("rewardrate: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output went away (| head): not a mistake
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()
         return 0
+    except MemoryError:
+        return _fail("memory ran out: ask for less (fewer rows, batches or problems)")
+    except (OSError, UnicodeEncodeError) as error:
+        _silence_output()
+        return _fail(f"output or file: {error}")
+
+
+def _fail(words: str) -> int:
+    print(f"rewardrate: error: {words}", file=sys.stderr)
+    return 2
+
+
+def _silence_output() -> None:
+    """What is still buffered has nowhere to go; let the interpreter's own flush at exit succeed."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -6,6 +6,7 @@ import argparse
 import csv
 import dataclasses
 import importlib
+import io
 import json
 import math
 import sys
@@ -80,21 +81,27 @@ def _fit(args: argparse.Namespace) -> int:
 
     settings = _settings(args.overrides) | ({} if args.seed is None else {"seed": args.seed})
     estimator = make(args.estimator, **settings)
+    if args.window is not None and estimator.feeds != "totals":
+        rule = f"{args.estimator} is fitted on single attempts, not on totals over a window"
+        raise InputError("--window", args.window, rule, "leave it out, or use --estimator niw")
+    resolved = {"estimator": args.estimator, "window": args.window, "settings": estimator.settings()}
     if args.dry_run:
-        print(
-            "\n".join(
-                f"{key} = {json.dumps(value)}" for key, value in estimator.settings().items() if value is not None
-            )
-        )
+        print(json.dumps(resolved) if args.json else _toml(resolved))
         return 0
     batches = read_attempts(args.file)
     chains = Accumulators(len(batches[0].reward), window=args.window, invalid=estimator.invalid)
     path: list[tuple[str, RateEstimate]] = []
     for batch in batches:
         path.append((batch.step, chains.update(batch.reward, batch.seconds, batch.valid).fit(estimator)))
+    last = path[-1][1]
+    if not last.count:
+        size = int((chains.seconds > 0).sum())
+        raise InputError(
+            "file", args.file, f"{size} usable rows per step are too few for {args.estimator}", "use --estimator totals"
+        )
     if args.json:
         steps = [{"step": step, **dataclasses.asdict(estimate)} for step, estimate in path]
-        print(json.dumps({"estimator": args.estimator, "settings": estimator.settings(), "steps": steps}))
+        print(json.dumps(resolved | {"steps": steps}))
         return 0
     header = ["step", "rate", "mean", "95 % interval", "rows"]
     shown = path if len(path) <= 12 else [*path[:3], *path[-9:]]
@@ -104,7 +111,6 @@ def _fit(args: argparse.Namespace) -> int:
     if len(path) > len(shown):
         rows.insert(3, ["...", "", "", "", ""])
     print(table(header, rows, right=(1, 2, 4)))
-    last = path[-1][1]
     worth = f"one minute costs {60 * last.rate:.4g}" if last.rate else "time is free"
     print(f"\none second is worth {last.rate:.6g} reward ({estimator!r}); {worth}.")
     return 0
@@ -112,64 +118,89 @@ def _fit(args: argparse.Namespace) -> int:
 
 def read_attempts(name: str) -> list[Batch]:
     """Batches of attempts from a CSV file (or "-"). Every mistake names file, line, column and value."""
+    text = _read(name)
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        records = [(reader.line_num, record) for record in reader]
+    except csv.Error as error:
+        raise InputError("file", name, f"it is not valid CSV: {error}") from None
+    columns = [column.strip() for column in records[0][1]] if records else []
+    places = _columns(name, columns)
+    batches: dict[str, Batch] = {}
+    for line, record in records[1:]:
+        if record:
+            if len(record) != len(columns):
+                rule = f"the header has {len(columns)} columns ({', '.join(columns)})"
+                raise InputError(
+                    f"{name} line {line}", f"{len(record)} fields", rule, "use . for decimals, or quote the field"
+                )
+            cells = {column: record[place].strip() for column, place in places.items()}
+            step = cells.get("step", "1")
+            if not step:
+                raise InputError(f"{name} line {line}, step", step, "it must not be blank")
+            _add(batches.setdefault(step, Batch(step, [], [], [])), cells, f"{name} line {line}")
+    if not batches:
+        raise InputError("file", name, "it has no rows")
+    first, *rest = batches.values()
+    for batch in rest:
+        if len(batch.reward) != len(first.reward):
+            rule = f"step {first.step} has {len(first.reward)} rows; each chain needs a row in every step"
+            raise InputError(f"step {batch.step}", f"{len(batch.reward)} rows", rule)
+    return [first, *rest]
+
+
+def _read(name: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError("file", name, "there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("file", name, f"it cannot be read as text ({error})") from None
-    reader = csv.DictReader(text.splitlines())
-    columns = [column.strip() for column in reader.fieldnames or []]
+
+
+def _columns(name: str, columns: list[str]) -> dict[str, int]:
+    """Where the columns we know stand; others are left alone."""
     known = ("reward", "seconds", "valid", "step")
-    for column in columns:
-        if column not in known and did_you_mean(column, known).startswith("did"):
-            raise InputError("column", column, "there is no such column", did_you_mean(column, known))
     for required in known[:2]:
         if required not in columns:
-            raise InputError(
-                "column", required, f"{name} has no such column", f"it has: {', '.join(columns) or 'none'}"
-            )
-    reader.fieldnames = columns
-    batches: list[Batch] = []
-    for record in reader:
-        step = (record.get("step") or "").strip() or "1"
-        if not batches or batches[-1].step != step:
-            batches.append(Batch(step, [], [], []))
-        _add(batches[-1], record, f"{name} line {reader.line_num}")
-    if not batches:
-        raise InputError("file", name, "it has no rows")
-    for batch in batches:
-        if len(batch.reward) != len(batches[0].reward):
-            first = f"step {batches[0].step} has {len(batches[0].reward)} rows"
-            raise InputError(
-                f"step {batch.step}", f"{len(batch.reward)} rows", f"{first}; each chain needs a row in every step"
-            )
-    return batches
+            near = [column for column in columns if did_you_mean(column, [required]).startswith("did")]
+            remedy = f"is it {near[0]!r}?" if near else f"it has: {', '.join(columns) or 'none'}"
+            raise InputError("column", required, f"{name} has no such column", remedy)
+    for column in known:
+        if columns.count(column) > 1:
+            raise InputError("column", column, f"{name} has it {columns.count(column)} times")
+    return {column: columns.index(column) for column in known if column in columns}
 
 
-def _add(batch: Batch, record: dict[str, Any], where: str) -> None:
-    values = {}
-    for column in ("reward", "seconds"):
-        text = (record.get(column) or "").strip()
-        try:
-            values[column] = float(text)
-        except ValueError:
-            raise InputError(f"{where}, {column}", text, "it must be a number") from None
-        if not math.isfinite(values[column]):
-            raise InputError(f"{where}, {column}", values[column], "it must be finite", "drop or mend the row")
-    if values["seconds"] <= 0:
-        raise InputError(
-            f"{where}, seconds",
-            values["seconds"],
-            "seconds must be positive",
-            "floor them (the paper uses 0.1) or drop the row",
-        )
-    mark = (record.get("valid") or "1").strip().lower()
+def _add(batch: Batch, cells: dict[str, str], where: str) -> None:
+    mark = cells.get("valid", "1").lower()
     if mark not in ("0", "1", "true", "false"):
         raise InputError(f"{where}, valid", mark, "it must be 1, 0, true or false")
-    batch.reward.append(values["reward"])
-    batch.seconds.append(values["seconds"])
-    batch.valid.append(mark in ("1", "true"))
+    valid = mark in ("1", "true")
+    reward = _number(cells["reward"], f"{where}, reward") if valid or cells["reward"] else 0.0  # a failure has no score
+    seconds = _number(cells["seconds"], f"{where}, seconds")
+    if seconds <= 0:
+        remedy = "floor them (the paper uses 0.1) or drop the row"
+        raise InputError(f"{where}, seconds", seconds, "seconds must be positive", remedy)
+    batch.reward.append(reward)
+    batch.seconds.append(seconds)
+    batch.valid.append(valid)
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(where, text, "it must be a number") from None
+    if not math.isfinite(value):
+        raise InputError(where, value, "it must be finite", "drop or mend the row")
+    return value
+
+
+def _toml(resolved: dict[str, Any]) -> str:
+    plain = {**{key: value for key, value in resolved.items() if key != "settings"}, **resolved["settings"]}
+    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in plain.items() if value is not None)
 
 
 def _settings(overrides: Sequence[str]) -> dict[str, Any]:
@@ -180,7 +211,7 @@ def _settings(overrides: Sequence[str]) -> dict[str, Any]:
             raise InputError("--set", override, "it must read key=value", "for example --set forgetting=0.5")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             value = None if text.strip().lower() == "none" else text
         settings[key.strip()] = value
     return settings
@@ -193,7 +224,7 @@ def _check_arguments(parser: Parser) -> None:
 
 def _check(args: argparse.Namespace) -> int:
     from rewardrate.rates import ESTIMATORS
-    from rewardrate.rates.contract import CHECKS
+    from rewardrate.rates.contract import CHECKS, ContractBroken
 
     makers = {name: _find(name) for name in args.estimators or ESTIMATORS}
     results: list[dict[str, Any]] = []
@@ -201,13 +232,10 @@ def _check(args: argparse.Namespace) -> int:
         for name, maker in makers.items():
             for check in CHECKS:
                 try:
-                    results.append(
-                        {"estimator": name, "check": check.__name__, "passed": True, "measured": check(maker)}
-                    )
-                except AssertionError as error:
-                    results.append(
-                        {"estimator": name, "check": check.__name__, "passed": False, "measured": str(error)}
-                    )
+                    results.append(_outcome(name, check.__name__, True, check(maker)))
+                except Exception as error:  # a broken estimator may raise anything; that is a finding too
+                    words = str(error) if isinstance(error, ContractBroken) else f"{type(error).__name__}: {error}"
+                    results.append(_outcome(name, check.__name__, False, " ".join(words.split())[:200]))
                 bar(len(results))
     failures = sum(not result["passed"] for result in results)
     if args.json:
@@ -220,6 +248,10 @@ def _check(args: argparse.Namespace) -> int:
     print(table(["estimator", "promise", "", "measured"], rows))
     print(f"\n{len(results)} checks, {failures} broken.")
     return 1 if failures else 0
+
+
+def _outcome(estimator: str, check: str, passed: bool, measured: str) -> dict[str, Any]:
+    return {"estimator": estimator, "check": check, "passed": passed, "measured": measured}
 
 
 def _find(name: str) -> Callable[[], Estimator]:
@@ -236,8 +268,8 @@ def _find(name: str) -> Callable[[], Estimator]:
     sys.path.insert(0, "")  # a module in the current folder is found, as with python -m
     try:
         found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InputError("estimator", name, f"it cannot be imported ({error})") from None
+    except (Exception, SystemExit) as error:  # somebody else's module: whatever it does, it is not ours to crash
+        raise InputError("estimator", name, f"it cannot be imported ({type(error).__name__}: {error})") from None
     finally:
         sys.path.remove("")
     if not (isinstance(found, type) and issubclass(found, Estimator)):

@@ -99,15 +99,14 @@ def _check(args: argparse.Namespace) -> int:
     if args.dry_run:
         print(configs.dumps(config), end="")
         return 0
-    _make_folder(args.out)
+    _write(args.out, "config.toml", configs.dumps(config))
     start = time.monotonic()
     with Progress("problems", config.instances) as bar:
         findings = check_theory(config, bar)
     seconds = time.monotonic() - start
     figures = _draw_figure(args.out / "theory")
     result = _report(config, findings, seconds, figures)
-    (args.out / "theory.json").write_text(json.dumps(result, indent=1) + "\n")
-    (args.out / "config.toml").write_text(configs.dumps(config))
+    _write(args.out, "theory.json", json.dumps(result, indent=1) + "\n")
     violations = sum(finding.violations for finding in findings)
     if args.json:
         print(json.dumps(result))
@@ -160,7 +159,7 @@ def _draw_figure(stem: Path) -> list[Path]:
         from rewardrate.reports.theory import draw
 
         return draw(stem)
-    except MissingExtra as error:
+    except (MissingExtra, OSError) as error:
         print(f"no figure: {error}", file=sys.stderr)
         return []
 
@@ -175,11 +174,15 @@ def _open(path: Path) -> None:
         print(f"no screen here: look at {path}", file=sys.stderr)
 
 
-def _make_folder(path: Path) -> None:
+def _write(folder: Path, name: str, text: str) -> None:
+    """Write a file whole or not at all; a folder that cannot be written to is a mistake in --out."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / f"{name}.part"
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, folder / name)
     except OSError as error:
-        raise InputError("--out", str(path), f"the folder cannot be made ({error.strerror})") from None
+        raise InputError("--out", str(folder), f"{name} cannot be written there ({error.strerror})") from None
 
 
 def _solve_arguments(parser: Parser) -> None:

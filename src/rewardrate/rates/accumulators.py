@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rewardrate.errors import InputError
 from rewardrate.rates.estimate import Estimator, RateEstimate
-from rewardrate.rates.rows import Invalid, check_invalid, check_rows, check_valid
+from rewardrate.rates.rows import Invalid, check_invalid, check_rows, check_valid, vector
+from rewardrate.rates.settings import whole
 
 Array = NDArray[np.float64]
 
@@ -29,14 +30,13 @@ class Accumulators:
     def __init__(
         self, chains: int, *, window: int | None = None, age: int | None = None, invalid: Invalid = "zero"
     ) -> None:
-        for name, value in {"chains": chains, "window": window, "age": age}.items():
-            if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
-                raise InputError(name, value, "it must be a whole number, at least 1")
         if window is not None and age is not None:
             raise InputError(
                 "window, age", (window, age), "a window is for `update`, an age for `feed`; give one of them"
             )
-        self.chains, self.window, self.age = int(chains), window, age
+        self.chains = whole("chains", chains, 1)
+        self.window = None if window is None else whole("window", window, 1)
+        self.age = None if age is None else whole("age", age, 1)
         self.invalid = check_invalid(invalid)
         self.reward = np.zeros(self.chains)
         self.seconds = np.zeros(self.chains)
@@ -58,12 +58,15 @@ class Accumulators:
         mask = np.ones(self.chains, bool) if valid is None else check_valid(valid, self.chains)
         reward_c = np.where(mask, rows.reward, 0.0)
         seconds_c = rows.seconds if self.invalid == "zero" else np.where(mask, rows.seconds, 0.0)
-        if self.window is None:
-            self.reward, self.seconds = self.reward + reward_c, self.seconds + seconds_c
-        else:
-            self._recent = [*self._recent, (reward_c, seconds_c)][-self.window :]
-            self.reward = np.sum([step[0] for step in self._recent], axis=0)
-            self.seconds = np.sum([step[1] for step in self._recent], axis=0)
+        recent = self._recent
+        with np.errstate(over="ignore"):
+            if self.window is None:
+                totals = self.reward + reward_c, self.seconds + seconds_c
+            else:
+                recent = [*recent, (reward_c, seconds_c)][-self.window :]
+                totals = np.sum([step[0] for step in recent], axis=0), np.sum([step[1] for step in recent], axis=0)
+        _check_totals(*totals)
+        (self.reward, self.seconds), self._recent = totals, recent
         kept = seconds_c > 0
         self._remember(reward_c[kept], seconds_c[kept])
         return self
@@ -79,26 +82,29 @@ class Accumulators:
         rows = check_rows(reward, seconds, [valid], self.invalid)
         if not greedy or rows.reward.size == 0:
             return False
-        slot = self._turn
-        empty = self.seconds[slot] == 0
-        if empty or (self.age is not None and step - self._born[slot] > self.age):
-            self.reward[slot] = self.seconds[slot] = 0.0
+        slot, step = self._turn, whole("step", step, 0)
+        restarts = self.seconds[slot] == 0 or (self.age is not None and step - self._born[slot] > self.age)
+        kept = (0.0, 0.0) if restarts else (float(self.reward[slot]), float(self.seconds[slot]))
+        totals = np.array([kept[0] + float(rows.reward[0]), kept[1] + float(rows.seconds[0])])
+        _check_totals(totals[:1], totals[1:])
+        self.reward[slot], self.seconds[slot] = totals
+        if restarts:
             self._born[slot] = step
-        self.reward[slot] += rows.reward[0]
-        self.seconds[slot] += rows.seconds[0]
         self._turn = (slot + 1) % self.chains
         self._remember(rows.reward, rows.seconds)
         return True
 
     def fit(self, estimator: Estimator) -> RateEstimate:
         """Update `estimator` with the rows it expects. Call it once per estimator after an update."""
-        self._fitted = True
         if estimator.feeds == "totals":
             filled = self.seconds > 0
-            return estimator.update(self.reward[filled], self.seconds[filled])
-        if not self._fresh:
+            estimate = estimator.update(self.reward[filled], self.seconds[filled])
+        elif self._fresh:
+            estimate = estimator.update(*(np.concatenate(column) for column in zip(*self._fresh, strict=True)))
+        else:
             return estimator.estimate
-        return estimator.update(*(np.concatenate(column) for column in zip(*self._fresh, strict=True)))
+        self._fitted = True  # only now: rows that an estimator refused stay for the next
+        return estimate
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, as plain JSON."""
@@ -116,19 +122,21 @@ class Accumulators:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state; one with other settings is refused and nothing is changed."""
         mine = self.state_dict()["settings"]
-        if state.get("settings") != mine:
-            raise InputError("state.settings", state.get("settings"), f"these accumulators have {mine}")
+        if not isinstance(state, Mapping) or state.get("settings") != mine:
+            saved = state.get("settings") if isinstance(state, Mapping) else state
+            raise InputError("state.settings", saved, f"these accumulators have {mine}")
         try:
-            reward, seconds = np.array(state["reward"], dtype=float), np.array(state["seconds"], dtype=float)
+            reward, seconds = (_totals(state[name], self.chains) for name in ("reward", "seconds"))
             born = np.array(state["born"], dtype=np.int64)
-            recent, fresh = (
-                [(np.array(r, float), np.array(s, float)) for r, s in state[key]] for key in ("recent", "fresh")
-            )
-            turn, fitted = int(state["turn"]), bool(state["fitted"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError("state", sorted(state), f"it cannot be restored ({error!r})") from None
-        if not reward.shape == seconds.shape == born.shape == (self.chains,):
-            raise InputError("state.reward", f"{reward.size} chains", f"these accumulators have {self.chains}")
+            recent = [(_totals(r, self.chains), _totals(s, self.chains)) for r, s in state["recent"]]
+            fresh = [(_totals(r, len(r)), _totals(s, len(r))) for r, s in state["fresh"]]
+            turn, fitted = whole("turn", state["turn"], 0), bool(state["fitted"])
+            if born.shape != (self.chains,) or turn >= self.chains or len(recent) > (self.window or 0):
+                raise ValueError("born, turn or recent do not fit the number of chains")
+            if (seconds < 0).any():
+                raise ValueError("seconds must not be negative")
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError("state", sorted(state), f"it cannot be restored ({error})") from None
         self.reward, self.seconds, self._born, self._turn = reward, seconds, born, turn
         self._recent, self._fresh, self._fitted = recent, fresh, fitted
 
@@ -137,3 +145,18 @@ class Accumulators:
             self._fresh, self._fitted = [], False
         if reward.size:
             self._fresh.append((reward, seconds))
+
+
+def _check_totals(reward: Array, seconds: Array) -> None:
+    for name, totals in (("reward", reward), ("seconds", seconds)):
+        if not np.isfinite(totals).all():
+            raise InputError(
+                name, float(totals[~np.isfinite(totals)][0]), "its total does not fit 64-bit arithmetic", "rescale"
+            )
+
+
+def _totals(values: Any, size: int) -> Array:
+    column = vector("totals", values)
+    if column.shape != (size,) or not np.isfinite(column).all():
+        raise ValueError(f"totals must be {size} finite numbers")
+    return column

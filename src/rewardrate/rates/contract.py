@@ -7,8 +7,8 @@
     def test_my_estimator_keeps_its_promises(check):
         check(lambda: MyEstimator())
 
-A check takes a function that makes a fresh estimator, raises AssertionError when a promise is broken, and returns what
-it measured in a few words. All draws are seeded: a check gives the same verdict every time.
+A check takes a function that makes a fresh estimator, raises ContractBroken (an AssertionError) when a promise is
+broken, and returns what it measured in a few words. All draws are seeded: a check gives the same verdict every time.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ from rewardrate.rates.renewal import Renewal
 
 Make = Callable[[], Estimator]
 
+
+class ContractBroken(AssertionError):
+    """A promise that an estimator did not keep."""
+
+
 CHAINS = 128
 CONSISTENCY_UPDATES = 100
 CONSISTENCY_TOLERANCE = 0.05  # of the true rate; the ratio's own standard error after 12,800 rows is 0.7 %
@@ -40,10 +45,12 @@ def rate_is_finite_and_never_negative(make: Make) -> str:
     for scale in (1e-6, 1.0, 1e6):
         for sign in (-1.0, 1.0):
             estimator = make()
-            assert estimator.estimate.rate >= 0, "the estimate before the first update must be at least 0"
+            _promise(estimator.estimate.rate >= 0, "the estimate before the first update must be at least 0")
             for _ in range(6):
-                estimator.update(sign * scale * rng.normal(0.3, 1.0, 16), np.exp(rng.normal(0.0, 2.0, 16)) / scale)
-                worst = min(worst, _check_estimate(estimator.estimate))
+                rows = sign * scale * rng.normal(0.3, 1.0, 16), np.exp(rng.normal(0.0, 2.0, 16)) / scale
+                returned = estimator.update(*rows)
+                worst = min(worst, _check_estimate(returned))
+                _promise(returned == estimator.estimate, "update() must return what .estimate says")
     return f"smallest rate {worst:.3g}"
 
 
@@ -62,10 +69,12 @@ def bad_rows_are_refused_and_change_nothing(make: Make) -> str:
             try:
                 estimator.update(reward, seconds)
             except InputError as error:
-                assert f"{field}[2]" in str(error), f"the error must name the row: {error}"
+                _promise(f"{field}[2]" in str(error), f"the error must name the row: {error}")
             else:
-                raise AssertionError(f"{field} = {value} was accepted")
-            assert json.dumps(estimator.state_dict(), sort_keys=True) == before, f"{field} = {value} changed the state"
+                raise ContractBroken(f"{field} = {value} was accepted")
+            _promise(
+                json.dumps(estimator.state_dict(), sort_keys=True) == before, f"{field} = {value} changed the state"
+            )
             refused += 1
     return f"{refused} kinds refused"
 
@@ -76,7 +85,7 @@ def empty_update_changes_nothing(make: Make) -> str:
     estimator.update([0.5, 0.6], [1.0, 2.0])
     before = json.dumps(estimator.state_dict(), sort_keys=True)
     estimator.update([], [])
-    assert json.dumps(estimator.state_dict(), sort_keys=True) == before, "an empty update changed the state"
+    _promise(json.dumps(estimator.state_dict(), sort_keys=True) == before, "an empty update changed the state")
     return "unchanged"
 
 
@@ -90,8 +99,8 @@ def state_is_plain_json_and_resumes_bit_for_bit(make: Make) -> str:
         text = json.dumps(resumed.state_dict(), allow_nan=False)
         resumed = make()
         resumed.load_state_dict(json.loads(text))
-        assert chains.fit(straight) == chains.fit(resumed), "the resumed estimate differs"
-    assert straight.state_dict() == resumed.state_dict(), "the resumed state differs"
+        _promise(chains.fit(straight) == chains.fit(resumed), "the resumed estimate differs")
+    _promise(straight.state_dict() == resumed.state_dict(), "the resumed state differs")
     return f"{len(text):,} bytes"
 
 
@@ -100,11 +109,11 @@ def units_do_not_matter(make: Make) -> str:
     if not make().adapts:
         return "does not adapt"
     plain = _run(make, 1.0, 1.0).rate
+    _promise(plain > 0, "the rate of a process that earns must be positive")
     slower, richer = _run(make, 1.0, 10.0).rate * 10, _run(make, 10.0, 1.0).rate / 10
     worst = max(abs(slower / plain - 1), abs(richer / plain - 1))
-    assert worst <= EQUIVARIANCE_TOLERANCE, (
-        f"rate {plain:.6g}; seconds x 10: {slower:.6g} / 10; reward x 10: 10 x {richer:.6g}"
-    )
+    found = f"rate {plain:.6g}; seconds x 10: {slower:.6g} / 10; reward x 10: 10 x {richer:.6g}"
+    _promise(worst <= EQUIVARIANCE_TOLERANCE, found)
     return f"off by {worst:.1e}"
 
 
@@ -114,7 +123,7 @@ def converges_on_a_renewal_process(make: Make) -> str:
         return "does not adapt"
     truth, estimate = Renewal().rate, _run(make, 1.0, 1.0)
     error = max(abs(estimate.rate / truth - 1), abs(estimate.mean / truth - 1))
-    assert error <= CONSISTENCY_TOLERANCE, f"true rate {truth:.5g}, estimate {estimate}"
+    _promise(error <= CONSISTENCY_TOLERANCE, f"true rate {truth:.5g}, estimate {estimate}")
     return f"off by {100 * error:.1f} %"
 
 
@@ -123,7 +132,7 @@ def recovers_after_a_change_point(make: Make) -> str:
     if not make().adapts:
         return "does not adapt"
     needed = recovery(make())
-    assert needed is not None, "the rate did not recover within 1,000 updates"
+    _promise(needed is not None, "the rate did not recover within 1,000 updates")
     return f"{needed} updates"
 
 
@@ -150,7 +159,13 @@ def _run(make: Make, reward_unit: float, seconds_unit: float) -> RateEstimate:
 
 def _check_estimate(estimate: RateEstimate) -> float:
     values = (estimate.rate, estimate.mean, estimate.low, estimate.high)
-    assert all(math.isfinite(value) for value in values), f"not finite: {estimate}"
-    assert estimate.rate >= 0, f"negative: {estimate}"
-    assert estimate.low <= estimate.high, f"the interval is upside down: {estimate}"
+    _promise(all(math.isfinite(value) for value in values), f"not finite: {estimate}")
+    _promise(estimate.rate >= 0, f"negative: {estimate}")
+    _promise(estimate.low <= estimate.high, f"the interval is upside down: {estimate}")
     return estimate.rate
+
+
+def _promise(kept: bool, words: str) -> None:
+    """Not `assert`: python -O must not make every estimator look good."""
+    if not kept:
+        raise ContractBroken(words)

@@ -74,7 +74,8 @@ class Estimator(ABC):
         """
         rows = check_rows(reward, seconds, valid, self.invalid)
         if rows.reward.size:
-            self._commit(*self._absorb(rows.reward, rows.seconds))
+            with np.errstate(all="ignore"):  # what overflows is refused by name, not warned about
+                self._commit(*self._absorb(rows.reward, rows.seconds))
         return self._estimate
 
     def state_dict(self) -> dict[str, Any]:
@@ -87,27 +88,28 @@ class Estimator(ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state. A state of another estimator or other settings is refused."""
+        """Go on from a saved state. One of another estimator, of other settings, or damaged is refused as a whole."""
         try:
-            name, settings = state["estimator"], state["settings"]
+            name, settings, inner = state["estimator"], dict(state["settings"]), state["state"]
             estimate = RateEstimate(**state["estimate"])
-            inner = state["state"]
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError("state", state, f"it is not the state of an estimator ({error!r})") from None
         if name != type(self).__name__:
             raise InputError("state.estimator", name, f"this is a {type(self).__name__}")
         for key, mine in self.settings().items():
             if key not in settings or settings[key] != mine:
-                theirs = settings.get(key)
-                raise InputError(
-                    f"state.settings.{key}", theirs, f"this estimator has {mine!r}", "make it with the saved settings"
-                )
-        if not _finite(estimate):
-            raise InputError("state.estimate", state["estimate"], "every number must be finite")
+                rule, remedy = f"this estimator has {mine!r}", "make it with the saved settings"
+                raise InputError(f"state.settings.{key}", settings.get(key), rule, remedy)
+        trouble = _trouble(estimate)
+        if trouble:
+            raise InputError("state.estimate", state["estimate"], trouble)
         try:
             self._restore(inner)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError("state.state", inner, f"it cannot be restored ({error!r})") from None
+        except Exception as error:  # whatever a damaged state does to the parser, it is the state that is wrong
+            reason = " ".join(str(error).split())
+            raise InputError(
+                "state.state", inner, f"it cannot be restored ({type(error).__name__}: {reason})"
+            ) from None
         self._estimate = estimate
 
     def settings(self) -> dict[str, Any]:
@@ -117,10 +119,9 @@ class Estimator(ABC):
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def _commit(self, state: Any, estimate: RateEstimate) -> None:
-        if not _finite(estimate):
-            raise InputError(
-                "reward / seconds", (estimate.mean,), "too large or too small for 64-bit arithmetic", "rescale them"
-            )
+        trouble = _trouble(estimate)
+        if trouble:
+            raise InputError("estimate", estimate, f"{trouble}: the rows do not fit 64-bit arithmetic", "rescale them")
         self._install(state)
         self._estimate = estimate
 
@@ -145,5 +146,14 @@ class Estimator(ABC):
         return f"{type(self).__name__}({arguments})"
 
 
-def _finite(estimate: RateEstimate) -> bool:
-    return all(math.isfinite(value) for value in (estimate.rate, estimate.mean, estimate.low, estimate.high))
+def _trouble(estimate: RateEstimate) -> str:
+    """What is wrong with an estimate; empty if nothing is."""
+    values = (estimate.rate, estimate.mean, estimate.low, estimate.high)
+    if not all(isinstance(value, float) and math.isfinite(value) for value in values):
+        return "every number must be finite"
+    if estimate.rate < 0:
+        return "a rate must not be negative"
+    if estimate.low > estimate.high:
+        return "the interval is upside down"
+    count = estimate.count
+    return "" if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else "a count is a whole number"

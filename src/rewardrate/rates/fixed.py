@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.errors import InputError
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.rows import Invalid
+from rewardrate.rates.settings import real, state_numbers
 
 
 class Fixed(Estimator):
@@ -21,9 +20,7 @@ class Fixed(Estimator):
 
     def __init__(self, rate: float = 0.0, *, invalid: Invalid = "zero") -> None:
         super().__init__(invalid=invalid)
-        if not (math.isfinite(rate) and rate >= 0):
-            raise InputError("rate", rate, "a rate must be finite and not negative")
-        self.rate = float(rate)
+        self.rate = real("rate", rate, lambda number: number >= 0, "be a finite number, not negative")
         self._estimate = RateEstimate.around(self.rate, 0.0, 0)
 
     def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[None, RateEstimate]:
@@ -36,4 +33,4 @@ class Fixed(Estimator):
         return {}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        pass
+        state_numbers(state, ())

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rewardrate.errors import InputError, MissingExtra
 from rewardrate.rates.estimate import Estimator, RateEstimate
-from rewardrate.rates.rows import Invalid, check_rows, check_valid
+from rewardrate.rates.rows import Invalid, check_rows, check_valid, vector
+from rewardrate.rates.settings import real, whole
 
 if TYPE_CHECKING:
     import torch
@@ -56,16 +57,15 @@ class Neural(Estimator):
         invalid: Invalid = "zero",
     ) -> None:
         super().__init__(invalid=invalid)
-        for name, value in {"features": features, "hidden": hidden, "steps": steps, "memory": memory}.items():
-            if not (isinstance(value, int) and value >= 1):
-                raise InputError(name, value, "it must be a whole number, at least 1")
-        if not (math.isfinite(learning_rate) and learning_rate > 0):
-            raise InputError("learning_rate", learning_rate, "it must be finite and positive")
-        self.features, self.hidden, self.steps, self.memory = features, hidden, steps, memory
-        self.learning_rate, self.seed = float(learning_rate), int(seed)
-        self._torch = _import_torch()
+        self.features, self.hidden = whole("features", features, 1), whole("hidden", hidden, 1)
+        self.steps, self.memory = whole("steps", steps, 1), whole("memory", memory, 1)
+        positive = "be finite and positive"
+        self.learning_rate = real("learning_rate", learning_rate, lambda number: number > 0, positive)
+        self.seed = whole("seed", seed, 0)
+        if self.seed >= 2**63:
+            raise InputError("seed", seed, "it must be below 2^63")
         self._network, self._optimizer = self._build()
-        self._memory = Memory(np.zeros((0, features)), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        self._memory = Memory(np.zeros((0, self.features)), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
         self._alone = -1  # the next private state number, for attempts that come without one
 
     def update(
@@ -89,11 +89,11 @@ class Neural(Estimator):
         added = Memory(features_nf[kept], state_n[kept], np.where(mask, rows.reward, 0.0)[kept], rows.seconds[kept])
         before = self._state()
         try:
-            with _one_thread(self._torch):
+            with one_thread(), np.errstate(all="ignore"):
                 self._learn(added)
                 estimate = self._greedy(self._estimate.count + int(kept.sum()))
             self._commit(None, estimate)
-        except InputError:
+        except BaseException:  # also an interrupt: half an update is none
             self._restore(before)
             raise
         return self._estimate
@@ -108,7 +108,8 @@ class Neural(Estimator):
     def _check_features(self, features: ArrayLike | None, size: int) -> Array:
         if features is None:
             return np.ones((size, self.features))
-        table = np.atleast_2d(np.asarray(features, dtype=float))
+        flat = vector("features", np.ravel(features))
+        table = np.atleast_2d(flat.reshape(np.shape(features)))
         if table.shape != (size, self.features):
             raise InputError("features", f"shape {table.shape}", f"it must be {size} rows of {self.features}")
         if not np.isfinite(table).all():
@@ -130,7 +131,7 @@ class Neural(Estimator):
         columns = ((getattr(old, name), getattr(added, name)) for name in ("features", "state", "reward", "seconds"))
         self._memory = Memory(*(np.concatenate(pair)[-self.memory :] for pair in columns))
         self._alone -= added.reward.size
-        torch, memory = self._torch, self._memory
+        torch, memory = import_torch(), self._memory
         inputs = torch.from_numpy(self._standardise(memory.features))
         targets = torch.from_numpy(np.column_stack([memory.reward / self._reward_scale(), self._log_seconds()]))
         for _ in range(self.steps):
@@ -149,16 +150,15 @@ class Neural(Estimator):
         chosen = order[last]
         spent = float(seconds_hat[chosen].sum())
         mean = float(reward_hat[chosen].sum()) / spent
-        left = memory.reward[chosen] - mean * memory.seconds[chosen]
-        with np.errstate(over="ignore"):
-            error = math.sqrt(float(left @ left)) / spent
-        return RateEstimate.around(mean, error, count)
+        left = (memory.reward[chosen] - mean * memory.seconds[chosen]) / spent
+        return RateEstimate.around(mean, math.hypot(*left), count)  # hypot: squares of huge rewards do not overflow
 
     def _predict(self, features: Array) -> tuple[Array, Array]:
         memory = self._memory
-        with self._torch.no_grad():
-            known = self._network(self._torch.from_numpy(self._standardise(memory.features))).numpy()
-            asked = self._network(self._torch.from_numpy(self._standardise(features))).numpy()
+        torch = import_torch()
+        with torch.no_grad():
+            known = self._network(torch.from_numpy(self._standardise(memory.features))).numpy()
+            asked = self._network(torch.from_numpy(self._standardise(features))).numpy()
         shift = (memory.reward / self._reward_scale() - known[:, 0]).mean()
         center = float(np.log(memory.seconds).mean())
         factor = float((memory.seconds / math.exp(center)).sum() / np.exp(known[:, 1]).sum())
@@ -177,7 +177,7 @@ class Neural(Estimator):
         return np.asarray(logs - logs.mean())
 
     def _build(self) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
-        torch = self._torch
+        torch = import_torch()
         generator = torch.Generator().manual_seed(self.seed)
         layers = [torch.nn.Linear(self.features, self.hidden), torch.nn.Tanh(), torch.nn.Linear(self.hidden, 2)]
         network = torch.nn.Sequential(*layers).double()
@@ -205,7 +205,7 @@ class Neural(Estimator):
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        torch = self._torch
+        torch = import_torch()
         network, optimizer = self._build()
         network.load_state_dict(
             {name: torch.tensor(value, dtype=torch.float64) for name, value in state["weights"].items()}
@@ -217,20 +217,26 @@ class Neural(Estimator):
                 k: torch.tensor(v, dtype=kinds.get(k, torch.float64)) for k, v in entry.items()
             }
         optimizer.load_state_dict(adam)
+        for weight, entry in zip(network.parameters(), adam["state"].values(), strict=bool(adam["state"])):
+            if not all(entry[name].shape == weight.shape for name in ("exp_avg", "exp_avg_sq")):
+                raise ValueError("the optimiser's moments do not fit the network")
         saved = state["memory"]
         features = np.array(saved["features"], dtype=float).reshape(-1, self.features)
-        memory = Memory(
-            features,
-            np.array(saved["state"], np.int64),
-            np.array(saved["reward"], float),
-            np.array(saved["seconds"], float),
-        )
+        reward, seconds = vector("reward", saved["reward"]), vector("seconds", saved["seconds"])
+        numbers = np.array(saved["state"], np.int64)
+        finite = all(np.isfinite(column).all() for column in (features, reward, seconds))
+        if not (finite and (seconds > 0).all() and len(features) == len(numbers) == reward.size == seconds.size):
+            raise ValueError("the memory holds rows of different lengths, or numbers that cannot be")
+        memory = Memory(features, numbers, reward, seconds)
+        if not all(bool(torch.isfinite(weight).all()) for weight in network.parameters()):
+            raise ValueError("the weights must be finite")
         self._network, self._optimizer, self._memory, self._alone = network, optimizer, memory, int(state["alone"])
 
 
 @contextmanager
-def _one_thread(torch: Any) -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """A network this small is ten times slower on several threads, and sums in another order on each machine."""
+    torch = import_torch()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -239,7 +245,8 @@ def _one_thread(torch: Any) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _import_torch() -> Any:
+def import_torch() -> Any:
+    """torch, or MissingExtra with the command that adds it."""
     try:
         import torch
     except ImportError:

@@ -13,9 +13,11 @@ from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.predictive import Predictive, draw_literal, draw_transformed
 from rewardrate.rates.rows import Invalid
+from rewardrate.rates.settings import real, whole
 
 Array = NDArray[np.float64]
 Draws = Literal["auto", "literal"]
+MOST_BATCHES = 1_000_000
 
 
 class Posterior(NamedTuple):
@@ -57,12 +59,22 @@ class NIW(Estimator):
         invalid: Invalid = "zero",
     ) -> None:
         super().__init__(invalid=invalid)
-        _check_settings(forgetting, batches, quantile, {"kappa0": kappa0, "psi0": psi0}, nu0, dof_floor, draws, seed)
-        self.forgetting, self.batches, self.quantile = float(forgetting), int(batches), float(quantile)
-        self.kappa0, self.nu0, self.psi0 = float(kappa0), float(nu0), float(psi0)
-        self.mu0 = (float(mu0[0]), float(mu0[1]))
-        self.dof_floor = None if dof_floor is None else float(dof_floor)
-        self.draws, self.seed = draws, int(seed)
+        positive = "be finite and positive"
+        self.forgetting = real("forgetting", forgetting, lambda number: 0 < number <= 1, "lie in (0, 1]")
+        self.batches = whole("batches", batches, 1)
+        if self.batches > MOST_BATCHES:
+            raise InputError("batches", batches, f"it must be at most {MOST_BATCHES:,}")
+        self.quantile = real("quantile", quantile, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
+        self.kappa0 = real("kappa0", kappa0, lambda number: number > 0, positive)
+        self.nu0 = real("nu0", nu0, lambda number: number > 1, "be above 1 (two-dimensional scatter)")
+        self.psi0 = real("psi0", psi0, lambda number: number > 0, positive)
+        self.mu0 = _pair("mu0", mu0)
+        floor = "be above 1, or None for no floor"
+        self.dof_floor = None if dof_floor is None else real("dof_floor", dof_floor, lambda number: number > 1, floor)
+        if draws not in get_args(Draws):
+            near = did_you_mean(str(draws), get_args(Draws))
+            raise InputError("draws", draws, "it must be 'auto' or 'literal'", near)
+        self.draws, self.seed = draws, whole("seed", seed, 0)
         self._posterior = Posterior(self.kappa0, self.nu0, np.array(self.mu0), self.psi0 * np.eye(2))
         self._rng = np.random.default_rng(self.seed)
 
@@ -74,19 +86,25 @@ class NIW(Estimator):
     def _absorb(self, reward: Array, seconds: Array) -> tuple[Posterior, RateEstimate]:
         if reward.size < 2:
             return self._posterior, self._estimate
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by name
-            posterior = self._add(reward, seconds)
+        posterior = self._add(reward, seconds)
         predictive = student_t(posterior, reward.size)
         before = self._rng.bit_generator.state
+        try:
+            rates = self._draw(predictive)
+            mean = float(rates.sum()) / rates.size
+            rate, low, high = percentiles(rates, (self.quantile, 0.025, 0.975))
+            if not (math.isfinite(mean) and math.isfinite(rate) and math.isfinite(low) and math.isfinite(high)):
+                raise InputError("reward / seconds", mean, "the rates do not fit 64-bit arithmetic", "rescale them")
+        except BaseException:
+            self._rng.bit_generator.state = before  # a refused or interrupted update must not move the stream
+            raise
+        return posterior, RateEstimate(max(0.0, rate), mean, low, high, self._estimate.count + reward.size)
+
+    def _draw(self, predictive: Predictive) -> Array:
         rates = None
         if self.draws == "auto":
             rates = draw_transformed(self._rng, predictive, self.batches, self.quantile)
-        if rates is None:
-            rates = draw_literal(self._rng, predictive, self.batches)
-        mean, (rate, low, high) = float(rates.sum()) / rates.size, percentiles(rates, (self.quantile, 0.025, 0.975))
-        if not (math.isfinite(mean) and math.isfinite(rate)):
-            self._rng.bit_generator.state = before  # refused by the caller: the stream must not have moved
-        return posterior, RateEstimate(max(0.0, rate), mean, low, high, self._estimate.count + reward.size)
+        return draw_literal(self._rng, predictive, self.batches) if rates is None else rates
 
     def _add(self, reward: Array, seconds: Array) -> Posterior:
         """The posterior after n rows: discount, then the conjugate update."""
@@ -118,12 +136,16 @@ class NIW(Estimator):
         return {"kappa": kappa, "nu": nu, "mu": mu.tolist(), "psi": psi.tolist(), "rng": self._rng.bit_generator.state}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        kappa, nu = (real(name, state[name], lambda _: True, "be a finite number") for name in ("kappa", "nu"))
         mu, psi = np.array(state["mu"], dtype=float), np.array(state["psi"], dtype=float)
         if mu.shape != (2,) or psi.shape != (2, 2) or not (np.isfinite(mu).all() and np.isfinite(psi).all()):
             raise ValueError("mu must be 2 and psi 2 x 2 finite numbers")
+        (xx, xy), (yx, yy) = psi.tolist()
+        if not (kappa > 0 and nu > 1 and xx >= 0 and yy >= 0 and xy == yx and xy * xy <= xx * yy * (1 + 1e-9)):
+            raise ValueError("kappa must be positive, nu above 1, psi a scatter matrix")
         rng = np.random.default_rng()
         rng.bit_generator.state = state["rng"]
-        self._posterior, self._rng = Posterior(float(state["kappa"]), float(state["nu"]), mu, psi), rng
+        self._posterior, self._rng = Posterior(kappa, nu, mu, psi), rng
 
 
 def student_t(posterior: Posterior, size: int) -> Predictive:
@@ -145,30 +167,10 @@ def percentiles(sample: Array, quantiles: tuple[float, ...]) -> list[float]:
     return values
 
 
-def _check_settings(
-    forgetting: float,
-    batches: int,
-    quantile: float,
-    positive: dict[str, float],
-    nu0: float,
-    dof_floor: float | None,
-    draws: str,
-    seed: int,
-) -> None:
-    if not 0 < forgetting <= 1:
-        raise InputError("forgetting", forgetting, "it must lie in (0, 1]")
-    if not (isinstance(batches, int) and batches >= 1):
-        raise InputError("batches", batches, "it must be a whole number, at least 1")
-    if not 0 < quantile < 1:
-        raise InputError("quantile", quantile, "it must lie strictly between 0 and 1")
-    for name, value in positive.items():
-        if not (math.isfinite(value) and value > 0):
-            raise InputError(name, value, "it must be finite and positive")
-    if not (math.isfinite(nu0) and nu0 > 1):
-        raise InputError("nu0", nu0, "it must be above 1 (two-dimensional scatter)")
-    if dof_floor is not None and not dof_floor > 1:
-        raise InputError("dof_floor", dof_floor, "it must be above 1, or None for no floor")
-    if draws not in get_args(Draws):
-        raise InputError("draws", draws, "it must be 'auto' or 'literal'", did_you_mean(str(draws), get_args(Draws)))
-    if not (isinstance(seed, int) and seed >= 0):
-        raise InputError("seed", seed, "it must be a whole number, at least 0")
+def _pair(name: str, values: Any) -> tuple[float, float]:
+    if not (isinstance(values, list | tuple | np.ndarray) and len(values) == 2):
+        raise InputError(name, values, "it must be two numbers")
+    first, second = (
+        real(f"{name}[{i}]", value, lambda _: True, "be a finite number") for i, value in enumerate(values)
+    )
+    return first, second

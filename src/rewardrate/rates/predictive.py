@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 ORDER = 5  # co-moments up to this order enter the n^(-3/2) term
+MOST_PAIRS = 4_000_000  # drawn at once, 200 MB
 SHARE = 0.03  # the expansion's last term may be this share of the Monte-Carlo error of the charged quantile
 # Trapezoid nodes for the standardised log time: spectral accuracy on a smooth density.
 NODES = np.arange(-48, 49) * 0.25
@@ -71,7 +72,13 @@ class Predictive(NamedTuple):
 
 
 def draw_literal(rng: np.random.Generator, predictive: Predictive, batches: int) -> Array:
-    """Rates of `batches` batches, every pair drawn: all normals first, then all chi-squares (this fixes the stream)."""
+    """Rates of `batches` batches, every pair drawn: all normals first, then all chi-squares (this fixes the stream).
+
+    More than MOST_PAIRS are drawn in several such rounds, so that memory stays bounded.
+    """
+    most = max(1, MOST_PAIRS // predictive.size)
+    if batches > most:
+        return np.concatenate([draw_literal(rng, predictive, min(most, batches - k)) for k in range(0, batches, most)])
     shape = (batches, predictive.size)
     normal = rng.multivariate_normal(np.zeros(2), predictive.scale, size=shape)
     chi_square = rng.chisquare(predictive.dof, size=shape)

@@ -24,8 +24,8 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 
 def make(kind: str, **settings: Any) -> Estimator:
     """The estimator called `kind`; an unknown kind or setting is an InputError with the nearest spelling."""
-    if kind not in ESTIMATORS:
-        raise InputError("estimator", kind, "there is no such estimator", did_you_mean(kind, ESTIMATORS))
+    if not isinstance(kind, str) or kind not in ESTIMATORS:
+        raise InputError("estimator", kind, "there is no such estimator", did_you_mean(str(kind), ESTIMATORS))
     cls = ESTIMATORS[kind]
     known = [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
     for name, value in settings.items():
@@ -33,5 +33,5 @@ def make(kind: str, **settings: Any) -> Estimator:
             raise InputError(name, value, f"the estimator {kind!r} has no such setting", did_you_mean(name, known))
     try:
         return cls(**settings)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise InputError(f"{kind} settings", settings, f"a setting has the wrong type ({error})") from None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rewardrate.errors import InputError
 from rewardrate.rates.estimate import RateEstimate
-from rewardrate.rates.rows import check_valid
+from rewardrate.rates.rows import check_valid, vector
+from rewardrate.rates.settings import real
+
+Array = NDArray[np.float64]
 
 
 def relative_reward(
@@ -18,7 +20,7 @@ def relative_reward(
     seconds: ArrayLike,
     rate: float | RateEstimate,
     *,
-    valid: ArrayLike = True,
+    valid: ArrayLike | None = True,
     limit_seconds: float | None = None,
     penalty: float = -10.0,
 ) -> Any:
@@ -31,47 +33,43 @@ def relative_reward(
     attempt (reward 0, seconds -> 0). So `limit_seconds` is required as soon as an attempt is invalid; an invalid
     attempt's own reward and seconds are not looked at. Paper, section 4.1 and equation (mle:arms).
     """
-    price = _price(rate)
-    if not math.isfinite(penalty):
-        raise InputError("penalty", penalty, "it must be a finite number")
-    try:
-        reward_n, seconds_n = np.broadcast_arrays(np.asarray(reward, float), np.asarray(seconds, float))
-        valid_n = np.broadcast_to(np.asarray(valid), reward_n.shape)
-    except (TypeError, ValueError):
-        raise InputError(
-            "reward, seconds, valid", (reward, seconds, valid), "they must be numbers of one shape"
-        ) from None
-    mask = check_valid(valid_n.ravel(), valid_n.size).reshape(valid_n.shape)
-    limit = _limit(limit_seconds, needed=not mask.all())
+    price = rate.rate if isinstance(rate, RateEstimate) else rate
+    price = real("rate", price, lambda number: number >= 0, "be a finite number, not negative")
+    penalty = real("penalty", penalty, lambda number: True, "be a finite number")
+    reward_n, seconds_n, mask = _aligned(reward, seconds, True if valid is None else valid)
+    if limit_seconds is not None:
+        limit_seconds = real("limit_seconds", limit_seconds, lambda number: number > 0, "be finite and positive")
+    elif not mask.all():
+        raise InputError("limit_seconds", None, "an invalid attempt is charged the whole limit, so a limit is needed")
     _check("reward", reward_n, mask & ~np.isfinite(reward_n), "a reward must be a finite number")
-    _check(
-        "seconds", seconds_n, mask & ~(np.isfinite(seconds_n) & (seconds_n > 0)), "seconds must be finite and positive"
-    )
+    usable = np.isfinite(seconds_n) & (seconds_n > 0)
+    _check("seconds", seconds_n, mask & ~usable, "seconds must be finite and positive")
     with np.errstate(invalid="ignore", over="ignore"):
-        left = np.where(mask, reward_n - price * seconds_n, penalty - price * limit)
+        left = np.where(mask, reward_n - price * seconds_n, penalty - price * (limit_seconds or 0.0))
+    _check(
+        "seconds", seconds_n, ~np.isfinite(left), f"at the price {price:g} the charge does not fit 64-bit arithmetic"
+    )
     return left if left.ndim else float(left)
 
 
-def _price(rate: float | RateEstimate) -> float:
-    price = float(rate)
-    if not (math.isfinite(price) and price >= 0):
-        raise InputError("rate", price, "a rate must be finite and not negative")
-    return price
+def _aligned(reward: ArrayLike, seconds: ArrayLike, valid: ArrayLike) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """The three as arrays of one shape; a number goes with anything."""
+    try:
+        columns = [
+            vector(name, np.ravel(given)).reshape(np.shape(given))
+            for name, given in (("reward", reward), ("seconds", seconds))
+        ]
+        reward_n, seconds_n, valid_n = np.broadcast_arrays(*columns, np.asarray(valid))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            "reward, seconds, valid", (reward, seconds, valid), "they must be numbers of one shape"
+        ) from None
+    return reward_n, seconds_n, check_valid(valid_n.ravel(), valid_n.size).reshape(valid_n.shape)
 
 
-def _limit(limit_seconds: float | None, *, needed: bool) -> float:
-    if limit_seconds is None:
-        if needed:
-            raise InputError(
-                "limit_seconds", None, "an invalid attempt is charged the whole limit, so a limit is needed"
-            )
-        return 0.0
-    if not (math.isfinite(limit_seconds) and limit_seconds > 0):
-        raise InputError("limit_seconds", limit_seconds, "it must be finite and positive")
-    return float(limit_seconds)
-
-
-def _check(field: str, values: np.ndarray[Any, Any], bad: np.ndarray[Any, Any], allowed: str) -> None:
+def _check(field: str, values: Array, bad: NDArray[np.bool_], allowed: str) -> None:
     if bad.any():
         row = tuple(int(index) for index in np.argwhere(bad)[0])
         place = f"[{', '.join(map(str, row))}]" if row else ""

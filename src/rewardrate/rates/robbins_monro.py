@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.errors import InputError
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.rows import Invalid
+from rewardrate.rates.settings import real, state_numbers, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +42,22 @@ class RobbinsMonro(Estimator):
 
     def __init__(self, *, power: float = 0.6, floor: float = 0.0, invalid: Invalid = "zero") -> None:
         super().__init__(invalid=invalid)
-        if not 0.5 < power <= 1:
-            raise InputError("power", power, "it must lie in (0.5, 1]", "outside it the steps do not sum as they must")
-        if not 0 <= floor <= 1:
-            raise InputError("floor", floor, "it must lie in [0, 1]")
-        self.power = float(power)
-        self.floor = float(floor)
+        self.power = real(
+            "power", power, lambda number: 0.5 < number <= 1, "lie in (0.5, 1], or the steps do not sum as needed"
+        )
+        self.floor = real("floor", floor, lambda number: 0 <= number <= 1, "lie in [0, 1]")
         self._walk = Walk()
 
     def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Walk, RateEstimate]:
         old = self._walk
         step = max(self.floor, (old.updates + 1) ** -self.power)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean_seconds = old.seconds + step * (float(seconds.mean()) - old.seconds)
-            gain = step / mean_seconds
-            rate = old.rate + gain * float((reward - old.rate * seconds).mean())
-            left = reward - rate * seconds
-            noise = old.noise + step * (float(left @ left) / reward.size - old.noise)
-            shrink = 1 - gain * float(seconds.mean())
-            variance = shrink * shrink * old.variance + gain * gain * noise / reward.size
+        mean_seconds = old.seconds + step * (float(seconds.mean()) - old.seconds)
+        gain = step / mean_seconds
+        rate = old.rate + gain * float((reward - old.rate * seconds).mean())
+        left = reward - rate * seconds
+        noise = old.noise + step * (float(left @ left) / reward.size - old.noise)
+        shrink = 1 - gain * float(seconds.mean())
+        variance = shrink * shrink * old.variance + gain * gain * noise / reward.size
         new = Walk(old.updates + 1, rate, mean_seconds, noise, variance)
         error = math.sqrt(variance) if variance >= 0 else math.nan
         return new, RateEstimate.around(rate, error, self._estimate.count + reward.size)
@@ -72,5 +69,6 @@ class RobbinsMonro(Estimator):
         return asdict(self._walk)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        numbers = {name: float(value) for name, value in state.items() if name != "updates"}
-        self._walk = Walk(int(state["updates"]), **numbers)
+        found = state_numbers(state, tuple(asdict(Walk())), ("seconds", "noise", "variance"))
+        found.pop("updates")
+        self._walk = Walk(whole("updates", state["updates"], 0), **found)

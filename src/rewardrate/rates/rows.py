@@ -1,8 +1,9 @@
-"""Rows of (reward, seconds, valid): checked before anything is changed."""
+"""Rows of (reward, seconds, valid): checked before anything is changed, and copied."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+import numbers
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +23,7 @@ class Rows(NamedTuple):
 def check_invalid(invalid: str) -> Invalid:
     """The rule for invalid rows, or InputError."""
     for rule in get_args(Invalid):
-        if invalid == rule:
+        if isinstance(invalid, str) and invalid == rule:
             return rule  # type: ignore[no-any-return]
     raise InputError(
         "invalid", invalid, "it must be 'zero' or 'exclude'", did_you_mean(str(invalid), get_args(Invalid))
@@ -31,7 +32,7 @@ def check_invalid(invalid: str) -> Invalid:
 
 def check_rows(reward: ArrayLike, seconds: ArrayLike, valid: ArrayLike | None, invalid: Invalid) -> Rows:
     """Rows as float vectors, with the rule for invalid ones applied. InputError names the first bad row."""
-    reward_n, seconds_n = _vector("reward", reward), _vector("seconds", seconds)
+    reward_n, seconds_n = vector("reward", reward), vector("seconds", seconds)
     if reward_n.size != seconds_n.size:
         raise InputError("seconds", f"{seconds_n.size} rows", f"reward has {reward_n.size} rows; they must be as many")
     if not np.isfinite(reward_n).all():
@@ -41,12 +42,8 @@ def check_rows(reward: ArrayLike, seconds: ArrayLike, valid: ArrayLike | None, i
         )
     if not (np.isfinite(seconds_n).all() and (seconds_n > 0).all()):
         row = int(np.flatnonzero(~(np.isfinite(seconds_n) & (seconds_n > 0)))[0])
-        raise InputError(
-            f"seconds[{row}]",
-            float(seconds_n[row]),
-            "seconds must be finite and positive",
-            "floor them (the paper uses 0.1) or drop the row",
-        )
+        remedy = "floor them (the paper uses 0.1) or drop the row"
+        raise InputError(f"seconds[{row}]", float(seconds_n[row]), "seconds must be finite and positive", remedy)
     if valid is None:
         return Rows(reward_n, seconds_n)
     valid_n = check_valid(valid, reward_n.size)
@@ -59,17 +56,26 @@ def check_valid(valid: ArrayLike, size: int) -> NDArray[np.bool_]:
     """The mask of valid rows: true/false or 0/1, one per row."""
     mask = np.atleast_1d(np.asarray(valid))
     if mask.ndim != 1 or mask.size != size:
-        raise InputError("valid", f"{mask.size} rows", f"there are {size} rows; they must be as many")
+        raise InputError("valid", f"shape {mask.shape}", f"it must be a vector of {size}, one for each row")
     if mask.dtype != bool and not (mask.dtype.kind in "iuf" and np.isin(mask, (0, 1)).all()):
         raise InputError("valid", mask.tolist(), "each entry must be true or false")
     return mask.astype(bool)
 
 
-def _vector(field: str, values: ArrayLike) -> NDArray[np.float64]:
+def vector(field: str, values: Any) -> NDArray[np.float64]:
+    """A fresh float vector from a number or a flat sequence of numbers. Text, dates and masked arrays are refused."""
+    rule = "it must be a number or a vector of numbers"
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(field, "a masked array", rule, "fill or drop the masked entries")
     try:
-        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InputError(field, values, "it must be a number or a vector of numbers") from None
-    if array.ndim != 1:
-        raise InputError(field, f"an array of shape {array.shape}", "it must be a number or a vector of numbers")
-    return array
+        array = np.atleast_1d(np.asarray(values))
+        plain = array.dtype.kind in "biuf" or array.size == 0
+        if not plain and (array.dtype != object or not all(isinstance(value, numbers.Real) for value in array.ravel())):
+            raise InputError(field, values, rule)
+        if array.ndim != 1:
+            raise InputError(field, f"an array of shape {array.shape}", rule)
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(field, values, rule) from None

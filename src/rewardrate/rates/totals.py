@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.errors import InputError
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.rows import Invalid
+from rewardrate.rates.settings import real, state_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,19 @@ class Totals(Estimator):
 
     def __init__(self, *, forgetting: float = 1.0, invalid: Invalid = "zero") -> None:
         super().__init__(invalid=invalid)
-        if not 0 < forgetting <= 1:
-            raise InputError("forgetting", forgetting, "it must lie in (0, 1]")
-        self.forgetting = float(forgetting)
+        self.forgetting = real("forgetting", forgetting, lambda number: 0 < number <= 1, "lie in (0, 1]")
         self._sums = Sums()
 
     def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Sums, RateEstimate]:
         old, keep = self._sums, self.forgetting
-        with np.errstate(over="ignore"):
-            new = Sums(
-                keep * old.n + reward.size,
-                keep * old.r + float(reward.sum()),
-                keep * old.s + float(seconds.sum()),
-                keep * old.rr + float(reward @ reward),
-                keep * old.rs + float(reward @ seconds),
-                keep * old.ss + float(seconds @ seconds),
-            )
+        new = Sums(
+            keep * old.n + reward.size,
+            keep * old.r + float(reward.sum()),
+            keep * old.s + float(seconds.sum()),
+            keep * old.rr + float(reward @ reward),
+            keep * old.rs + float(reward @ seconds),
+            keep * old.ss + float(seconds @ seconds),
+        )
         mean = new.r / new.s
         residual = new.rr - 2 * mean * new.rs + mean * mean * new.ss
         correction = new.n / (new.n - 1) if new.n > 1 else 0.0
@@ -66,4 +63,4 @@ class Totals(Estimator):
         return asdict(self._sums)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self._sums = Sums(**{name: float(value) for name, value in state.items()})
+        self._sums = Sums(**state_numbers(state, ("n", "r", "s", "rr", "rs", "ss"), ("n", "s", "rr", "ss")))

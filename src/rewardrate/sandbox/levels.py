@@ -84,5 +84,5 @@ def choose_level(trials: Mapping[str, int], *, root: bool) -> Level:
     if trials.get("namespaces_as_user") or (root and trials.get("namespaces_as_root")):
         return named["namespaces+cgroup" if trials.get("cgroup") else "namespaces"]
     if trials.get("landlock") and trials.get("seccomp"):
-        return named["uid+landlock+seccomp" if root else "landlock+seccomp"]
+        return named["uid+landlock+seccomp" if root and trials.get("slot_uid") else "landlock+seccomp"]
     return named["limits"]

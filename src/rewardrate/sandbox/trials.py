@@ -15,14 +15,18 @@ from pathlib import Path
 
 NEW_NS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 ISOLATION = NEW_NS | NEW_IPC | NEW_PID | NEW_NET
+PRIVATE, RECURSIVE = 1 << 18, 16384
+SLOT_UID = 61000
+VERSION_1 = (("memory", "memory.limit_in_bytes"), ("pids", "pids.max"))
+VERSION_2 = ("memory.max", "pids.max")
 LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1  # the number is the same on every architecture
 SECCOMP = {"x86_64": 317, "aarch64": 277}
 SECCOMP_GET_ACTION_AVAIL, SECCOMP_RET_KILL_PROCESS = 2, 0x80000000
 
 
 def namespaces_as_root() -> int:
-    """Mount, pid, ipc and network namespaces without a user namespace."""
-    return int(_libc().unshare(ISOLATION) == 0)
+    """Mount, pid, ipc and network namespaces without a user namespace, with a /proc and a file system of their own."""
+    return int(_libc().unshare(ISOLATION) == 0 and _own_world())
 
 
 def namespaces_as_user() -> int:
@@ -31,6 +35,26 @@ def namespaces_as_user() -> int:
     if _libc().unshare(ISOLATION | NEW_USER) != 0:
         return 0
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+    return int(_own_world())
+
+
+def _own_world() -> bool:
+    """Process 1 of the new namespace mounts what a box needs; a masked /proc (containers) makes that fail."""
+    first = os.fork()
+    if first == 0:
+        libc = _libc()
+        private = libc.mount(b"none", b"/", None, ctypes.c_ulong(PRIVATE | RECURSIVE), None) == 0
+        files = libc.mount(b"tmpfs", b"/tmp", b"tmpfs", ctypes.c_ulong(0), b"size=64k") == 0
+        proc = libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(0), None) == 0
+        os._exit(0 if private and files and proc else 1)
+    return os.waitpid(first, 0)[1] == 0
+
+
+def slot_uid() -> int:
+    """Whether we may become another user, so that scripts run as nobody in particular."""
+    os.setgroups([])
+    os.setresgid(*[SLOT_UID] * 3)
+    os.setresuid(*[SLOT_UID] * 3)
     return 1
 
 
@@ -49,21 +73,23 @@ def seccomp() -> int:
 
 
 def cgroup() -> int:
-    """Whether a memory group can be made (and removed again): version 1, or our own delegated version 2 group."""
+    """Whether groups with memory and process limits can be made (and removed): version 1, or our own of version 2."""
     groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    places = [Path("/sys/fs/cgroup/memory" + path) for _, names, path in groups if "memory" in names.split(",")]
-    places += [Path("/sys/fs/cgroup" + path) for number, names, path in groups if number == "0" and not names]
-    for place in places:
-        ours = place / f"rewardrate-trial-{os.getpid()}"
-        try:
-            ours.mkdir()
-        except OSError:
-            continue
-        limits = (ours / "memory.max").exists() or (ours / "memory.limit_in_bytes").exists()
-        ours.rmdir()
-        if limits:
-            return 1
-    return 0
+    own = {name: path for _, names, path in groups for name in names.split(",")}
+    one = all(_limited(f"/sys/fs/cgroup/{name}{own[name]}", f) for name, f in VERSION_1) if "memory" in own else False
+    return int(one or ("" in own and all(_limited(f"/sys/fs/cgroup{own['']}", f) for f in VERSION_2)))
+
+
+def _limited(place: str, limit: str) -> bool:
+    """Whether a group made at this place has this limit."""
+    ours = Path(place) / f"rewardrate-trial-{os.getpid()}"
+    try:
+        ours.mkdir()
+    except OSError:
+        return False
+    found = (ours / limit).exists()
+    ours.rmdir()
+    return found
 
 
 TRIALS: dict[str, Callable[[], int]] = {
@@ -72,6 +98,7 @@ TRIALS: dict[str, Callable[[], int]] = {
     "landlock": landlock,
     "seccomp": seccomp,
     "cgroup": cgroup,
+    "slot_uid": slot_uid,
 }
 
 
