@@ -208,3 +208,11 @@ def test_a_damaged_state_is_refused(change):
     chains = Accumulators(2)
     with pytest.raises(InputError, match="cannot be restored"):
         chains.load_state_dict(chains.state_dict() | change)
+
+
+def test_a_fitted_attempt_is_not_fitted_again_after_one_that_was_passed_over():
+    slots, totals = Accumulators(4), Totals()
+    slots.feed(1.0, 2.0, step=1)
+    assert slots.fit(totals).count == 1
+    slots.feed(9.0, 9.0, step=2, greedy=False)
+    assert slots.fit(totals).count == 1

@@ -9,6 +9,7 @@ import pytest
 from rewardrate.errors import InputError
 from rewardrate.rates import ESTIMATORS, RateEstimate, Totals
 from rewardrate.rates.contract import CHECKS, ContractBroken
+from rewardrate.rates.totals import Sums
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -40,7 +41,7 @@ class Vague(Totals):
 
 class Dirty(Totals):
     def update(self, reward, seconds, valid=None):
-        self._sums = Totals().update([1.0, 1.0], [1.0, 1.0]) and self._sums.__class__(n=self._sums.n + 1, s=1.0)
+        self._sums = Sums(w=self._sums.w + 1, s=1.0, ww=1.0)
         return super().update(reward, seconds, valid)
 
 

@@ -139,3 +139,12 @@ def test_a_damaged_state_is_refused_as_a_whole():
         with pytest.raises(InputError, match="cannot be restored"):
             neural.load_state_dict({**good, "state": {**inner, **change}})
         assert neural.state_dict() == good
+
+
+def test_a_state_weighs_as_much_as_it_comes():
+    """Nine of ten attempts earn 1 in 1 s, the tenth 1 in 10 s, one action each: the rate is 10 / 19."""
+    context = np.array([0] * 9 + [1])
+    neural = Neural(features=1, memory=100, steps=300)
+    for _ in range(10):
+        estimate = neural.update(np.ones(10), np.where(context, 10.0, 1.0), features=context[:, None], state=context)
+    assert estimate.rate == pytest.approx(10 / 19, rel=0.02)

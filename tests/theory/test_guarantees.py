@@ -67,3 +67,11 @@ def test_outside_the_theorems_conditions_there_is_no_bound(call):
 def test_negative_rewards_are_outside_the_theory():
     with pytest.raises(InputError, match="assumption A1"):
         bounds([[-1.0]], [[1.0]])
+
+
+def test_a_gap_is_judged_within_its_own_context():
+    assert bounds([[1, 0.999], [2e6, 1]], [[1, 1], [1, 1e10]], [1, 0]).Delta_star == pytest.approx(1e-3)
+
+
+def test_times_apart_by_more_than_rounding_leave_k0_infinite_not_broken():
+    assert bounds([[1, 2]], [[1e-9, 1e8]]).k0() == math.inf

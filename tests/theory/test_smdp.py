@@ -100,7 +100,7 @@ def test_two_absorbing_states_have_no_single_rate():
     smdp = SMDP([[[1, 0]], [[0, 1]]], [[1.0], [2.0]], [[1.0], [1.0]])
     with pytest.raises(InputError, match="2 recurrent classes"):
         smdp.rate([0, 0])
-    with pytest.raises(InputError, match="depends on where one starts"):
+    with pytest.raises(InputError, match="it depends on where one starts"):
         smdp.optimal()
 
 
@@ -111,6 +111,61 @@ def test_staying_may_be_possible_in_several_states_as_long_as_the_best_one_can_b
     found = smdp.optimal()
     assert found.rate == pytest.approx(2.0, abs=1e-9)
     assert found.policy.tolist() == [1, 0]
+
+
+def test_stiff_times_do_not_hide_a_better_policy():
+    transition = [[[0.8, 0.2], [0.1, 0.9]], [[0.7, 0.3], [0.9, 0.1]]]
+    smdp = SMDP(transition, [[0.65, 0.66], [0.38, 0.0]], [[1e-5, 1.6e-6], [1.8e-5, 1e6]])
+    assert smdp.optimal().policy.tolist() == [0, 0]
+    assert smdp.optimal().rate == pytest.approx(50094.3396, rel=1e-8)
+
+
+def deterministic(following, reward, seconds):
+    return SMDP(np.eye(len(following))[np.array(following)], reward, seconds)
+
+
+def test_a_connected_process_has_an_optimum_even_if_some_policies_fall_apart():
+    smdp = deterministic([[0, 1], [2, 0], [1, 2]], [[6, 5], [7, 5], [9, 7]], [[0.01, 0.01], [10, 100], [0.01, 10]])
+    found = smdp.optimal()
+    assert found.rate == pytest.approx(600.0)
+    assert smdp.rate(found.policy) == pytest.approx(600.0)
+
+
+@given(seeds)
+def test_connected_deterministic_processes_are_solved_by_their_best_cycle(seed):
+    """Every simple cycle has a rate; the best one is the optimum, since it can be reached from everywhere."""
+    rng = np.random.default_rng(seed)
+    states, actions = 4, 2
+    following = rng.integers(0, states, (states, actions))
+    following[:, 0] = (np.arange(states) + 1) % states  # a ring: connected
+    smdp = deterministic(following, rng.uniform(0, 1, (states, actions)), 10 ** rng.uniform(-2, 2, (states, actions)))
+    best = 0.0
+    for choice in itertools.product(range(actions), repeat=states):
+        for start in range(states):
+            path, state = [], start
+            while state not in path:
+                path.append(state)
+                state = following[state, choice[state]]
+            cycle = path[path.index(state) :]
+            earned, spent = (sum(table[s, choice[s]] for s in cycle) for table in (smdp.reward, smdp.seconds))
+            best = max(best, earned / spent)
+    assert smdp.optimal().rate == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("coupling", [1e-3, 1e-8, 1e-12, 1e-16, 1e-30])
+def test_chains_that_hardly_mix_keep_their_digits(coupling):
+    smdp = SMDP([[[1 - 3 * coupling, 3 * coupling]], [[coupling, 1 - coupling]]], [[1.0], [0.0]], [[1.0], [1.0]])
+    assert smdp.rate([0, 0]) == pytest.approx(0.25, rel=1e-12)
+
+
+def test_value_iteration_says_when_it_did_not_converge_and_centres_its_values():
+    slow = SMDP([[[1 - 1e-9, 1e-9]], [[1e-9, 1 - 1e-9]]], [[1.0], [0.0]], [[1.0], [1.0]])
+    with pytest.raises(InputError, match="sweeps were not enough"):
+        slow.optimal("value")
+    rng = np.random.default_rng(3)
+    smdp = draw_smdp(rng)
+    found = smdp.optimal("value")
+    assert smdp.stationary(found.policy) @ found.values.state == pytest.approx(0.0, abs=1e-9)
 
 
 def test_recurrent_classes_are_where_the_chain_ends_up():

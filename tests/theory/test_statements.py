@@ -34,9 +34,18 @@ def test_lemma_1_exactly(problem, rho, other):
         assert delta_min <= slope <= delta_max
 
 
-@given(exact.problems())
-def test_lemma_2_exactly(problem):
-    assert exact.F(problem, exact.best(problem)) == 0
+@given(exact.problems(), st.data())
+def test_lemma_2_exactly(problem, data):
+    best = exact.best(problem)
+    assert exact.F(problem, best) == 0
+    reward, seconds, p = problem
+    earned = spent = Q(0)
+    for weight, rewards, times in zip(p, reward, seconds, strict=True):  # any stochastic policy
+        shares = [Q(data.draw(st.integers(0, 3))) for _ in rewards]
+        shares[0] += 1
+        earned += weight * sum(s * r for s, r in zip(shares, rewards, strict=True)) / sum(shares)
+        spent += weight * sum(s * t for s, t in zip(shares, times, strict=True)) / sum(shares)
+    assert earned / spent <= best
 
 
 @given(exact.problems(), st.fractions(0, 3, max_denominator=6))
@@ -81,22 +90,22 @@ def test_theorem_1_exactly_for_any_choice_in_the_band_and_any_tie_breaking(probl
             previous = rho
 
 
-@given(exact.problems(), st.fractions(0, 1))
-def test_theorem_1_exactly_reaches_the_optimum_in_as_many_steps_as_there_are_policies(problem, share):
+@given(exact.problems(contexts=2), st.fractions(0, 1), st.data())
+def test_theorem_1_exactly_reaches_the_optimum_in_as_many_steps_as_there_are_policies(problem, share, data):
     delta_min, _, r_max = exact.limits(problem)
     rho = share * r_max / delta_min
     for _ in range(sum(1 for _ in exact.policies(problem)) + 1):
-        rho = exact.rate(problem, exact.greedy(problem, rho)[-1])
+        rho = exact.rate(problem, data.draw(st.sampled_from(exact.greedy(problem, rho))))
     assert rho == exact.best(problem)
 
 
-@given(exact.problems(contexts=2), st.fractions(0, 1))
-def test_theorem_2_exactly_the_running_average_rises_and_contracts(problem, share):
+@given(exact.problems(contexts=2), st.fractions(0, 1), st.data())
+def test_theorem_2_exactly_the_running_average_rises_and_contracts(problem, share, data):
     """e_(k+1) <= (1 - (1 - chi) / (k + 1)) e_k, the recursion behind the bound."""
     best, (delta_min, delta_max, _) = exact.best(problem), exact.limits(problem)
     average, c = share * best, delta_min / delta_max
     for k in range(1, 8):
-        rate = exact.rate(problem, exact.greedy(problem, average)[0])
+        rate = exact.rate(problem, data.draw(st.sampled_from(exact.greedy(problem, average))))
         new = (k * average + rate) / (k + 1)
         assert average <= new <= best
         assert best - new <= (1 - c / (k + 1)) * (best - average)

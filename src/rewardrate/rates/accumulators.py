@@ -81,6 +81,9 @@ class Accumulators:
             raise InputError("window", self.window, "windows take whole steps", "use update()")
         rows = check_rows(reward, seconds, [valid], self.invalid)
         if not greedy or rows.reward.size == 0:
+            self._remember(
+                rows.reward[:0], rows.seconds[:0]
+            )  # time has moved on: what was fitted is not fresh any more
             return False
         slot, step = self._turn, whole("step", step, 0)
         restarts = self.seconds[slot] == 0 or (self.age is not None and step - self._born[slot] > self.age)

@@ -36,9 +36,9 @@ class Neural(Estimator):
     """Predicts (reward, log seconds) from features of state and action; charges the greedy policy's predicted rate.
 
     Attempts that share a `state` are alternatives. In each state the greedy one maximises reward_hat - rate *
-    seconds_hat at the current rate, and the new rate is sum(reward_hat) / sum(seconds_hat) over the chosen ones: one
-    Dinkelbach step (paper, theorem 1). Without states every attempt stands alone and the rate is the policy's own;
-    without features the network predicts two constants.
+    seconds_hat at the current rate, and the new rate is sum(reward_hat) / sum(seconds_hat) over the chosen ones, a
+    state weighing as much as it has attempts: one Dinkelbach step (paper, theorem 1). Without states every attempt
+    stands alone and the rate is the policy's own; without features the network predicts two constants.
 
     Predictions are calibrated on the memory of the last `memory` attempts (rewards by a shift, seconds by a factor, so
     that exp of a mean log is not mistaken for a mean), and targets are standardised, so units do not matter. torch in
@@ -146,11 +146,11 @@ class Neural(Estimator):
         reward_hat, seconds_hat = self._predict(memory.features)
         value = reward_hat - self._estimate.rate * seconds_hat
         order = np.lexsort((value, memory.state))  # by state, best value last
-        last = np.append(np.diff(memory.state[order]) != 0, True)
-        chosen = order[last]
-        spent = float(seconds_hat[chosen].sum())
-        mean = float(reward_hat[chosen].sum()) / spent
-        left = (memory.reward[chosen] - mean * memory.seconds[chosen]) / spent
+        last = np.flatnonzero(np.append(np.diff(memory.state[order]) != 0, True))
+        chosen, visits = order[last], np.diff(last, prepend=-1)
+        spent = float(visits @ seconds_hat[chosen])
+        mean = float(visits @ reward_hat[chosen]) / spent
+        left = visits * (memory.reward[chosen] - mean * memory.seconds[chosen]) / spent
         return RateEstimate.around(mean, math.hypot(*left), count)  # hypot: squares of huge rewards do not overflow
 
     def _predict(self, features: Array) -> tuple[Array, Array]:

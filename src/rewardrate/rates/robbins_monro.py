@@ -24,7 +24,7 @@ class Walk:
     seconds: float = 0.0
     "Running mean of seconds: it makes the step dimensionless, so the walk does not depend on units."
     noise: float = 0.0
-    "Running mean of (reward - rate * seconds)^2."
+    "Running mean of (reward - rate * seconds)^2, at the rate before each update."
     variance: float = 0.0
     "Variance of `rate`, by the same recursion that moves it."
 
@@ -54,13 +54,20 @@ class RobbinsMonro(Estimator):
         mean_seconds = old.seconds + step * (float(seconds.mean()) - old.seconds)
         gain = step / mean_seconds
         rate = old.rate + gain * float((reward - old.rate * seconds).mean())
-        left = reward - rate * seconds
-        noise = old.noise + step * (float(left @ left) / reward.size - old.noise)
+        noise = old.noise + step * (self._noise(reward, seconds, rate) - old.noise)
         shrink = 1 - gain * float(seconds.mean())
         variance = shrink * shrink * old.variance + gain * gain * noise / reward.size
         new = Walk(old.updates + 1, rate, mean_seconds, noise, variance)
         error = math.sqrt(variance) if variance >= 0 else math.nan
         return new, RateEstimate.around(rate, error, self._estimate.count + reward.size)
+
+    def _noise(self, reward: NDArray[np.float64], seconds: NDArray[np.float64], rate: float) -> float:
+        """Mean square of what the old rate did not foresee; at the first update, of what the new one leaves over."""
+        if self._walk.updates:
+            left = reward - self._walk.rate * seconds
+            return float(left @ left) / reward.size
+        left = reward - rate * seconds
+        return float(left @ left) / max(reward.size - 1, 1)
 
     def _install(self, state: Walk) -> None:
         self._walk = state

@@ -17,11 +17,13 @@ from rewardrate.rates.settings import real, state_numbers
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Discounted sums over rows (r: reward, s: seconds)."""
+    """Sums over rows (r: reward, s: seconds) with weights w = forgetting^(updates ago)."""
 
-    n: float = 0.0
+    w: float = 0.0
     r: float = 0.0
     s: float = 0.0
+    ww: float = 0.0
+    "From here on with the weights squared: they make the variance."
     rr: float = 0.0
     rs: float = 0.0
     ss: float = 0.0
@@ -30,8 +32,8 @@ class Sums:
 class Totals(Estimator):
     """rate = sum(reward) / sum(seconds), each update weighing the past by `forgetting` (1: never forget).
 
-    The interval is the delta method's for a ratio: variance = sum (reward - rate * seconds)^2 / sum(seconds)^2, with
-    the usual n / (n - 1). It has no width on a single row.
+    The interval is the delta method's for a ratio: variance = sum w^2 (reward - rate * seconds)^2 / (sum w seconds)^2,
+    times n / (n - 1) for the n rows that the weights are worth. It has no width on a single row.
     """
 
     def __init__(self, *, forgetting: float = 1.0, invalid: Invalid = "zero") -> None:
@@ -41,17 +43,20 @@ class Totals(Estimator):
 
     def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Sums, RateEstimate]:
         old, keep = self._sums, self.forgetting
+        again = keep * keep
         new = Sums(
-            keep * old.n + reward.size,
+            keep * old.w + reward.size,
             keep * old.r + float(reward.sum()),
             keep * old.s + float(seconds.sum()),
-            keep * old.rr + float(reward @ reward),
-            keep * old.rs + float(reward @ seconds),
-            keep * old.ss + float(seconds @ seconds),
+            again * old.ww + reward.size,
+            again * old.rr + float(reward @ reward),
+            again * old.rs + float(reward @ seconds),
+            again * old.ss + float(seconds @ seconds),
         )
         mean = new.r / new.s
         residual = new.rr - 2 * mean * new.rs + mean * mean * new.ss
-        correction = new.n / (new.n - 1) if new.n > 1 else 0.0
+        rows = new.w * new.w / new.ww
+        correction = rows / (rows - 1) if rows > 1 else 0.0
         # Rounding may take the residual below zero; NaN must not pass for zero, as it does in max(0, nan).
         error = math.sqrt(max(0.0, residual) * correction) / new.s if math.isfinite(residual) else math.nan
         return new, RateEstimate.around(mean, error, self._estimate.count + reward.size)
@@ -63,4 +68,4 @@ class Totals(Estimator):
         return asdict(self._sums)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self._sums = Sums(**state_numbers(state, ("n", "r", "s", "rr", "rs", "ss"), ("n", "s", "rr", "ss")))
+        self._sums = Sums(**state_numbers(state, tuple(asdict(Sums())), ("w", "s", "ww", "rr", "ss")))

@@ -15,7 +15,7 @@ from rewardrate.errors import InputError
 from rewardrate.theory.tables import Array, check_p, check_policy, check_rate, check_tables
 
 Ties = Literal["first", "last"] | np.random.Generator
-TIE = 1e-12  # relative values this close, in units of the table's largest, count as tied when ties are drawn
+TIE = 1e-12  # two relative values this close, in units of the numbers they come from, are tied when ties are drawn
 
 
 def relative_value(reward: ArrayLike, seconds: ArrayLike, rate: float) -> Array:
@@ -43,8 +43,11 @@ def greedy_policy(reward: ArrayLike, seconds: ArrayLike, rate: float, *, ties: T
     """An action per context with the best relative value. Ties: lowest number, highest, or drawn by a Generator."""
     q_xa = relative_value(reward, seconds, rate)
     if isinstance(ties, np.random.Generator):
-        scale = np.abs(q_xa).max()
-        tied = q_xa >= q_xa.max(axis=1, keepdims=True) - TIE * scale
+        reward_xa, seconds_xa = check_tables(reward, seconds)
+        size_xa = np.abs(reward_xa) + abs(rate) * seconds_xa
+        best = q_xa.argmax(axis=1)[:, None]
+        lead_xa = np.take_along_axis(q_xa, best, axis=1) - q_xa
+        tied = lead_xa <= TIE * np.maximum(size_xa, np.take_along_axis(size_xa, best, axis=1))
         return np.asarray(np.where(tied, ties.random(q_xa.shape), -1.0).argmax(axis=1))
     if ties == "first":
         return np.asarray(q_xa.argmax(axis=1))
@@ -64,20 +67,15 @@ def policy_rate(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None, poli
 def optimal_rate(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None = None) -> float:
     """rho* = max over policies of the rate: the root of F, bracketed by the extreme ratios reward / seconds.
 
-    The bracketed root is then polished by the rate of the policy that is greedy at it, which is exact to rounding
-    (a Newton step on a piecewise linear function). Rewards may have any sign. Paper, equation (bandit:fixedpoint).
+    From the bracketed root Dinkelbach's iteration goes on until the rate of the greedy policy rises no more, which is
+    exact to rounding. Rewards may have any sign. Paper, equation (bandit:fixedpoint).
     """
     reward_xa, seconds_xa = check_tables(reward, seconds)
     p_x = check_p(p, len(reward_xa))
     used = p_x > 0
     reward_xa, seconds_xa, p_x = reward_xa[used], seconds_xa[used], p_x[used]
-    with np.errstate(over="ignore"):
-        ratios = reward_xa / seconds_xa
+    ratios = reward_xa / seconds_xa
     low, high = float(ratios.min()), float(ratios.max())
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise InputError(
-            "reward / seconds", (low, high), "the ratio does not fit 64-bit arithmetic", "rescale the tables"
-        )
     if low == high:
         return low
 
@@ -92,11 +90,14 @@ def optimal_rate(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None = No
         root = brentq(
             excess, low, high, xtol=1e-15 * max(abs(low), abs(high)), rtol=8 * np.finfo(float).eps, maxiter=500
         )
-    rows = np.arange(len(p_x))
-    for _ in range(3):  # one step is enough unless the root sits on a kink; each is exact or improves
-        best = (reward_xa - root * seconds_xa).argmax(axis=1)
-        polished = float(p_x @ reward_xa[rows, best] / (p_x @ seconds_xa[rows, best]))
-        if polished == root:
+    best = -np.inf
+    for _ in range(
+        10_000
+    ):  # Dinkelbach from there: a policy's rate is never above the optimal one, so the largest counts
+        chosen = (reward_xa - root * seconds_xa).argmax(axis=1)[:, None]
+        earned, spent = (p_x @ np.take_along_axis(table, chosen, axis=1)[:, 0] for table in (reward_xa, seconds_xa))
+        root = float(earned / spent)
+        if root <= best:
             break
-        root = polished
-    return root
+        best = root
+    return best

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rewardrate.errors import InputError
 from rewardrate.theory.bandit import margin, optimal_rate
-from rewardrate.theory.tables import check_p, check_tables
+from rewardrate.theory.tables import Array, check_p, check_tables
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,13 @@ class Bounds:
         self._check_start(start)
         if k < 1:
             raise InputError("k", k, "theorem 2 speaks of k >= 1")
-        c = 1 - self.chi
+        c = self.delta_min / self.delta_max  # 1 - chi, without the rounding
         return (self.rho_star - start) * math.exp(c * (1 - math.log(k + 1)))
 
     def k0(self, start: float = 0.0) -> float:
         """Theorem 2: from this step on the greedy policy is optimal; infinite if Delta* = 0 or out of range."""
         self._check_start(start)
-        c = 1 - self.chi
+        c = self.delta_min / self.delta_max
         distance = max(self.rho_star - start, 0.0)
         if distance == 0 or math.isinf(self.epsilon_bar):
             return 1 if self.Delta_star > 0 else math.inf
@@ -96,14 +97,23 @@ def bounds(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None = None) ->
     if (reward_xa < 0).any():
         raise InputError("reward", float(reward_xa.min()), "rewards must not be negative here (assumption A1)")
     rho_star = optimal_rate(reward_xa, seconds_xa, p)
-    gap = margin(reward_xa, seconds_xa, rho_star)
-    resolution = 1e-13 * float((abs(reward_xa) + rho_star * seconds_xa).max())
+    gap = 0.0 if _tied(reward_xa, seconds_xa, rho_star) else margin(reward_xa, seconds_xa, rho_star)
     return Bounds(
         rho_star=rho_star,
         rho_max=float(reward_xa.max() / seconds_xa.min()),
         delta_min=float(seconds_xa.min()),
         delta_max=float(seconds_xa.max()),
         delta_spr=float((seconds_xa.max(axis=1) - seconds_xa.min(axis=1)).max()),
-        Delta_star=gap if gap > resolution else 0.0,  # below it, a gap is rounding: the actions are tied
+        Delta_star=gap,
         actions=reward_xa.shape[1],
     )
+
+
+def _tied(reward_xa: Array, seconds_xa: Array, rate: float) -> bool:
+    """Whether in some context the two best actions differ by no more than rounding."""
+    if reward_xa.shape[1] == 1:
+        return False
+    q_xa, size_xa = reward_xa - rate * seconds_xa, reward_xa + rate * seconds_xa
+    top = np.argsort(q_xa, axis=1)[:, -2:]
+    q, size = np.take_along_axis(q_xa, top, axis=1), np.take_along_axis(size_xa, top, axis=1)
+    return bool((q[:, 1] - q[:, 0] <= 1e-13 * size.max(axis=1)).any())

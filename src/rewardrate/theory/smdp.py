@@ -56,6 +56,7 @@ class SMDP:
             s, a = (int(i) for i in off[0])
             row = self.transition[s, a]
             raise InputError(f"transition[{s}, {a}]", row.tolist(), f"it sums to {row.sum():.12g}; it must sum to 1")
+        self.transition = self.transition / self.transition.sum(axis=2, keepdims=True)
 
     @property
     def states(self) -> int:
@@ -84,10 +85,16 @@ class SMDP:
         joint_sa = d_s[:, None] * pi_sa
         rate = float((joint_sa * self.reward).sum() / (joint_sa * self.seconds).sum())
         relative_sa = self.reward - rate * self.seconds
-        chain_ss = self._chain(pi_sa)
-        # The matrix is I - P + 1 d: non-singular for one recurrent class, and its solution has d . V = 0.
-        matrix = np.eye(self.states) - chain_ss + d_s[None, :]
-        v_s = np.linalg.solve(matrix, (pi_sa * relative_sa).sum(axis=1))
+        # The matrix is I - P + 1 d: non-singular for one recurrent class, and its solution has d . V = 0. The diagonal
+        # of I - P is summed from the ways out, so that rare ones keep their digits.
+        leave_ss = -self._chain(pi_sa)
+        np.fill_diagonal(leave_ss, 0.0)
+        np.fill_diagonal(leave_ss, -leave_ss.sum(axis=1))
+        try:
+            v_s = np.linalg.solve(leave_ss + d_s[None, :], (pi_sa * relative_sa).sum(axis=1))
+        except np.linalg.LinAlgError:
+            raise InputError("policy", "a chain that hardly mixes", "its values do not fit 64-bit arithmetic") from None
+        v_s = v_s - d_s @ v_s
         return Values(v_s, relative_sa + self.transition @ v_s)
 
     def gradient(self, theta: ArrayLike) -> Array:
@@ -109,33 +116,84 @@ class SMDP:
     def optimal(self, method: Method = "policy", *, tolerance: float = 1e-12) -> Optimum:
         """The best rate and a policy that earns it.
 
-        "policy": Howard's policy iteration, exact; falls back to "value" if it meets a policy with several recurrent
-        classes. "value": relative value iteration on the equivalent discrete-time process (Schweitzer, 1971), until
-        the bounds on the rate are `tolerance` apart (relative).
+        "policy": Howard's policy iteration, exact. Where it meets a policy with several recurrent classes it starts
+        again from the solution of the linear program over state-action frequencies. "value": relative value iteration
+        on the equivalent discrete-time process (Schweitzer, 1971), until the bounds on the rate are `tolerance` apart
+        (relative). Refused if the best rate depends on the first state.
         """
         if method == "policy":
             try:
-                return self._policy_iteration()
+                return self._policy_iteration((self.reward / self.seconds).argmax(axis=1))
             except InputError:
-                return self._value_iteration(tolerance)
+                return self._policy_iteration(self._linear_program(), keep=True)
         if method == "value":
             return self._value_iteration(tolerance)
         raise InputError("method", method, "there is no such method", did_you_mean(str(method), ("policy", "value")))
 
-    def _policy_iteration(self) -> Optimum:
+    def _policy_iteration(self, policy: NDArray[np.int64], *, keep: bool = False) -> Optimum:
+        """Improve until nothing does. `keep`: end, rather than fail, where a step would split the chain."""
         rows = np.arange(self.states)
-        policy = (self.reward / self.seconds).argmax(axis=1)
-        while True:
-            rate, values = self.rate(policy), self.values(policy)
-            scale = np.abs(values.action).max() + 1e-300
+        rate, values = self.rate(policy), self.values(policy)
+        for _ in range(10_000):
+            size_sa = np.abs(self.reward) + abs(rate) * self.seconds + self.transition @ np.abs(values.state)
             best = values.action.argmax(axis=1)
             gain = values.action[rows, best] - values.action[rows, policy]
-            better = gain > 1e-11 * scale  # keep the old action on ties: the rates then rise and it must end
+            better = gain > 1e-12 * np.maximum(size_sa[rows, best], size_sa[rows, policy])  # old action kept on ties
             if not better.any():
-                return Optimum(rate, policy, values)
-            policy = np.where(better, best, policy)
+                break
+            following = np.where(better, best, policy)
+            try:
+                new_rate, new_values = self.rate(following), self.values(following)
+            except InputError:
+                if keep:
+                    break
+                raise
+            if new_rate < rate:  # rounding: policy iteration never gets worse
+                break
+            policy, rate, values = following, new_rate, new_values
+        return Optimum(rate, policy, values)
 
-    def _value_iteration(self, tolerance: float) -> Optimum:
+    def _linear_program(self) -> NDArray[np.int64]:
+        """A policy that leads every state to the recurrent class with the best rate."""
+        from scipy.optimize import linprog
+
+        scale_s, scale_r = self.seconds.max(), np.abs(self.reward).max() or 1.0
+        out = np.repeat(np.eye(self.states), self.actions, axis=1)
+        balance = out - self.transition.reshape(-1, self.states).T
+        equations = np.vstack([balance, self.seconds.ravel() / scale_s])
+        found = linprog(-self.reward.ravel() / scale_r, A_eq=equations, b_eq=np.append(np.zeros(self.states), 1.0))
+        if found.status != 0:
+            raise InputError(
+                "transition", f"{self.states} states", f"the linear program has no answer ({found.message})"
+            )
+        frequency_sa = found.x.reshape(self.states, self.actions)
+        policy = frequency_sa.argmax(axis=1)
+        classes = recurrent_classes(self.transition[np.arange(self.states), policy])
+        used = [c for c in classes if frequency_sa[c].sum() > 0] or classes
+        return self._towards(max(used, key=lambda c: self._class_rate(policy, c)), policy)
+
+    def _class_rate(self, policy: NDArray[np.int64], members: list[int]) -> float:
+        block = self.transition[members, policy[members]][:, members]
+        d = gth(block)
+        return float(d @ self.reward[members, policy[members]] / (d @ self.seconds[members, policy[members]]))
+
+    def _towards(self, members: list[int], policy: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The policy inside `members`; elsewhere any action that brings one closer to them."""
+        policy, inside = policy.copy(), np.zeros(self.states, bool)
+        inside[members] = True
+        while not inside.all():
+            reach_sa = self.transition[:, :, inside].sum(axis=2)
+            reach_sa[inside] = 0.0
+            new = reach_sa.max(axis=1) > 0
+            if not new.any():
+                stuck = np.flatnonzero(~inside).tolist()
+                rule = "the best rate cannot be reached from there, so it depends on where one starts"
+                raise InputError("transition", f"states {stuck}", rule, "link the states")
+            policy[new] = reach_sa[new].argmax(axis=1)
+            inside |= new
+        return policy
+
+    def _value_iteration(self, tolerance: float, sweeps: int = 200_000) -> Optimum:
         """Schweitzer's process: reward r / seconds, P' = I + (tau / seconds)(P - I); same rate, aperiodic."""
         tau = 0.5 * self.seconds.min()
         rates_sa = self.reward / self.seconds
@@ -143,22 +201,23 @@ class SMDP:
         eye_s1s = np.eye(self.states)[:, None, :]
         chain_sas = eye_s1s + shift_sa1 * (self.transition - eye_s1s)
         v_s = np.zeros(self.states)
-        scale = float(np.abs(rates_sa).max()) or 1.0
-        for _ in range(200_000):
+        for _ in range(sweeps):
             new_s = (rates_sa + chain_sas @ v_s).max(axis=1)
             change = new_s - v_s
             v_s = new_s - new_s[0]
-            if change.max() - change.min() <= tolerance * scale:
+            if change.max() - change.min() <= tolerance * max(abs(change.max()), abs(change.min())):
                 break
         else:
-            raise InputError(
-                "transition", f"{self.states} states", "the best rate depends on where one starts", "link the states"
-            )
+            between = f"the rate lies between {change.min():.6g} and {change.max():.6g}"
+            remedy = "use method 'policy', or a larger tolerance"
+            raise InputError("method", "value", f"{sweeps:,} sweeps were not enough: {between}", remedy)
         rate = float(change.max() + change.min()) / 2
-        state = v_s * tau  # back to the units of the semi-Markov equation
-        action_sa = self.reward - rate * self.seconds + self.transition @ state
+        action_sa = self.reward - rate * self.seconds + self.transition @ (v_s * tau)  # back in the units of the SMDP
         policy = action_sa.argmax(axis=1)
-        return Optimum(rate, policy, Values(state, action_sa))
+        try:
+            return Optimum(self.rate(policy), policy, self.values(policy))
+        except InputError:  # several classes with one rate: no single stationary distribution to centre V on
+            return Optimum(rate, policy, Values(v_s * tau, action_sa))
 
     def _probabilities(self, policy: ArrayLike) -> Array:
         return check_policy(policy, self.states, self.actions)
@@ -176,13 +235,25 @@ class SMDP:
                 "its rate depends on the first state",
                 "give a policy that links them",
             )
-        inside = np.array(classes[0])
-        block = chain_ss[np.ix_(inside, inside)]
-        system = np.vstack([(np.eye(len(inside)) - block).T[:-1], np.ones(len(inside))])
         d_s = np.zeros(self.states)
-        d_s[inside] = np.linalg.solve(system, np.append(np.zeros(len(inside) - 1), 1.0))
-        d_s = np.maximum(d_s, 0.0)
-        return np.asarray(d_s / d_s.sum())
+        d_s[classes[0]] = gth(chain_ss[np.ix_(classes[0], classes[0])])
+        return d_s
+
+
+def gth(chain: Array) -> Array:
+    """Stationary distribution of an irreducible chain by elimination without subtraction (Grassmann, Taksar, Heyman).
+
+    Only the ways between different states are used, so every entry is right to rounding however rare they are.
+    """
+    a = chain.copy()
+    size = len(a)
+    for n in range(size - 1, 0, -1):
+        a[:n, n] /= a[n, :n].sum()
+        a[:n, :n] += np.outer(a[:n, n], a[n, :n])
+    d = np.ones(size)
+    for n in range(1, size):
+        d[n] = d[:n] @ a[:n, n]
+    return np.asarray(d / d.sum())
 
 
 def recurrent_classes(chain: Array) -> list[list[int]]:

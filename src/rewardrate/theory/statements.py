@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rewardrate.theory.bandit import F, greedy_policy, margin, policy_rate, relative_value
+from rewardrate.theory.bandit import F, Ties, greedy_policy, margin, policy_rate, relative_value
 from rewardrate.theory.dinkelbach import Choose, dinkelbach
 from rewardrate.theory.guarantees import Bounds, bounds
 from rewardrate.theory.instances import Instance, draw_smdp
@@ -168,7 +168,8 @@ def theorem_1_exact(case: Case) -> float:
     """Gamma = 0: rho_2 <= rho_3 <= ... <= rho*, reached (to 1e-12) within |A|^|X| + 2 iterates."""
     b, (reward, seconds, p) = case.bounds, case.tables
     start = float(case.rng.uniform(0, 1)) * b.rho_max
-    iterates = list(dinkelbach(reward, seconds, p, start=start, steps=10_000))
+    ties: Ties = "first" if case.rng.random() < 0.5 else "last"
+    iterates = list(dinkelbach(reward, seconds, p, start=start, ties=ties, steps=10_000))
     if len(iterates) > reward.shape[1] ** len(reward) + 2:
         return -1.0
     rises = np.diff(iterates[1:])

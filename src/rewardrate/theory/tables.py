@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from rewardrate.errors import InputError
 
 Array = NDArray[np.float64]
+LARGEST = 1e100  # products and ratios of such numbers, summed, still fit 64-bit arithmetic
 
 
 def check_tables(reward: ArrayLike, seconds: ArrayLike) -> tuple[Array, Array]:
@@ -21,6 +22,12 @@ def check_tables(reward: ArrayLike, seconds: ArrayLike) -> tuple[Array, Array]:
     _check_entries(
         "seconds", seconds_xa, np.isfinite(seconds_xa) & (seconds_xa > 0), "mean seconds must be finite and positive"
     )
+    for name, table in (("reward", reward_xa), ("seconds", seconds_xa)):
+        size = np.abs(table)
+        fits = (size == 0) | ((size >= 1 / LARGEST) & (size <= LARGEST))
+        _check_entries(
+            name, table, fits, f"its size must lie within {1 / LARGEST:g} and {LARGEST:g}: rescale the table"
+        )
     return reward_xa, seconds_xa
 
 

@@ -72,7 +72,7 @@ def theorem_1_interval() -> float:
 
 def proposition() -> float:
     """Every other action trails by exactly the margin: after k steps the bound is off by the factor pi, near 1."""
-    reward, seconds = [[1.0, 0.5, 0.5]], [[1.0, 1.0, 1.0]]
+    reward, seconds = [[1.0, 0.5, 0.8]], [[1.0, 1.0, 2.0]]
     gap, step = 0.5, list(npg(reward, seconds, learning_rate=1.0, rates=[0.3] * 60))[-1]
     return 1 - float(step.policy[0, 1:].sum()) / (2 * math.exp(-gap * step.k))
 
