@@ -9,6 +9,7 @@ from rewardrate.errors import InputError
 
 Array = NDArray[np.float64]
 LARGEST = 1e100  # products and ratios of such numbers, summed, still fit 64-bit arithmetic
+RANGE = f"its size must lie within {1 / LARGEST:g} and {LARGEST:g}: rescale the table"
 
 
 def check_tables(reward: ArrayLike, seconds: ArrayLike) -> tuple[Array, Array]:
@@ -18,16 +19,14 @@ def check_tables(reward: ArrayLike, seconds: ArrayLike) -> tuple[Array, Array]:
         raise InputError(
             "seconds", f"shape {seconds_xa.shape}", f"reward has shape {reward_xa.shape}; they must be equal"
         )
-    _check_entries("reward", reward_xa, np.isfinite(reward_xa), "a mean reward must be finite")
-    _check_entries(
-        "seconds", seconds_xa, np.isfinite(seconds_xa) & (seconds_xa > 0), "mean seconds must be finite and positive"
-    )
-    for name, table in (("reward", reward_xa), ("seconds", seconds_xa)):
-        size = np.abs(table)
-        fits = (size == 0) | ((size >= 1 / LARGEST) & (size <= LARGEST))
-        _check_entries(
-            name, table, fits, f"its size must lie within {1 / LARGEST:g} and {LARGEST:g}: rescale the table"
-        )
+    size = np.abs(reward_xa)
+    if not (size.max() <= LARGEST and ((size >= 1 / LARGEST) | (size == 0)).all()):  # NaN fails too
+        _check_entries("reward", reward_xa, np.isfinite(reward_xa), "a mean reward must be finite")
+        _check_entries("reward", reward_xa, (size == 0) | ((size >= 1 / LARGEST) & (size <= LARGEST)), RANGE)
+    if not (seconds_xa.min() >= 1 / LARGEST and seconds_xa.max() <= LARGEST):
+        positive = np.isfinite(seconds_xa) & (seconds_xa > 0)
+        _check_entries("seconds", seconds_xa, positive, "mean seconds must be finite and positive")
+        _check_entries("seconds", seconds_xa, (seconds_xa >= 1 / LARGEST) & (seconds_xa <= LARGEST), RANGE)
     return reward_xa, seconds_xa
 
 
