@@ -11,8 +11,8 @@ help:            ## say what can be made
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("rewardrate needs Python 3.11 or newer, and %s is %d.%d; name another with: make PYTHON=python3.11" % (sys.executable, *sys.version_info[:2]) if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	$(BIN)/python -m pip install --quiet --upgrade pip || { rm -rf $(VENV); exit 1; }
 
 # One stamp per set of packages: an install is repeated only when pyproject.toml changes.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python

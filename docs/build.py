@@ -8,6 +8,7 @@ A part between the lines `<!-- made: NAME -->` and `<!-- end -->` is written by 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -22,15 +23,14 @@ from rewardrate.theory.check import CheckConfig, check_theory
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "results").rglob("*.md")])
-COMMANDS = {"doctor": [], "rate": ["fit", "check"], "theory": ["check", "solve"]}
 
 
 def help_pages() -> str:
     """Every --help page, as it is printed."""
-    calls = [
-        ["--help"],
-        *([verb, *([command] if command else []), "--help"] for verb in VERBS for command in COMMANDS[verb] or [""]),
-    ]
+    calls = [["--help"]]
+    for verb in VERBS:
+        calls.append([verb, "--help"])
+        calls += [[verb, name, "--help"] for name in importlib.import_module(f"rewardrate.cli.{verb}").commands()]
     return "\n\n".join(f"```text\n$ {' '.join(['rewardrate', *call])}\n{printed(call)}\n```" for call in calls)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import rewardrate
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "rewardrate"
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
@@ -28,7 +30,7 @@ LAYERS = {
     "scale": 3,
     "cli": 4,
 }
-GROUND = {"errors", "config", "__init__", "__main__"}  # layer 0: what every room may stand on
+GROUND = {"errors", "config", "__init__", "__main__", "__version__"}  # layer 0: what every room may stand on
 MAY_MEET = {("scale", "training")}
 TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "reports", "cli"]
 
@@ -47,8 +49,8 @@ def imported_rooms(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             names = [node.module or ""]
-            if node.module == "rewardrate":
-                names = [f"rewardrate.{alias.name}" for alias in node.names]
+            if node.module == "rewardrate":  # names of the front door are those of the rooms behind it
+                names = [rewardrate._LAZY.get(alias.name) or f"rewardrate.{alias.name}" for alias in node.names]
         rooms |= {name.split(".")[1] for name in names if name.startswith("rewardrate.")}
     return rooms
 
@@ -111,7 +113,7 @@ def test_files_and_functions_stay_small(path):
 
 def test_no_drawer_is_called_utils():
     banned = {"utils", "common", "helpers", "misc", "manager"}
-    assert not [path for path in MODULES if banned & set(path.with_suffix("").parts)]
+    assert not [path for path in MODULES if banned & set(path.relative_to(SOURCE).with_suffix("").parts)]
 
 
 def test_help_answers_in_under_three_tenths_of_a_second():
@@ -124,8 +126,6 @@ def test_help_answers_in_under_three_tenths_of_a_second():
 
 
 def test_the_front_door_names_what_it_opens():
-    import rewardrate
-
     assert set(rewardrate.__all__) <= set(dir(rewardrate))
     for name in rewardrate.__all__:
         assert getattr(rewardrate, name) is not None
@@ -135,8 +135,6 @@ def test_the_front_door_names_what_it_opens():
 
 def test_versions_agree():
     import tomllib
-
-    import rewardrate
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == rewardrate.__version__

@@ -81,15 +81,20 @@ def build(cls: type[Config], table: Mapping[str, Any], prefix: str = "") -> Conf
     return cls(**values)
 
 
-def dumps(config: Any, prefix: str = "") -> str:
-    """The config as TOML: what a run folder keeps, and what `--dry-run` prints. It reads back as the same config."""
+def dumps(config: Any, prefix: str = "", *, explain: bool = False) -> str:
+    """The config as TOML: what a run folder keeps, and what `--dry-run` prints. It reads back as the same config.
+
+    `explain` puts each field's help above it.
+    """
     lines, tables = [], []
+    texts = help_of(type(config)) if explain else {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
-            tables.append(f"\n[{prefix}{field.name}]\n{dumps(value, f'{prefix}{field.name}.')}")
+            tables.append(f"\n[{prefix}{field.name}]\n{dumps(value, f'{prefix}{field.name}.', explain=explain)}")
         elif value is not None:
-            lines.append(f"{field.name} = {_toml(value)}\n")
+            comment = f"# {texts[field.name]}\n" if field.name in texts else ""
+            lines.append(f"{comment}{field.name} = {_toml(value)}\n")
         elif field.default is not None:
             raise InputError(
                 f"{prefix}{field.name}", None, "TOML cannot write that it is nothing", "make nothing its default"
@@ -128,19 +133,25 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _apply(table: dict[str, Any], override: str) -> None:
+def parse_override(override: str) -> tuple[str, Any]:
+    """("a.b", value) from "a.b=value"; the value is TOML, or else a plain word."""
     key, separator, text = override.partition("=")
     if not separator or not key.strip():
         raise InputError("--set", override, "it must read key=value", "for example --set seed=7")
-    *parents, leaf = key.strip().split(".")
+    try:
+        return key.strip(), tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return key.strip(), text  # a bare word is a string: --set estimator.kind=niw
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    key, value = parse_override(override)
+    *parents, leaf = key.split(".")
     for parent in parents:
         table = table.setdefault(parent, {})
         if not isinstance(table, dict):
             raise InputError("--set", override, f"{parent!r} is a value, not a table")
-    try:
-        table[leaf] = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        table[leaf] = text  # a bare word is a string: --set estimator.kind=niw
+    table[leaf] = value
 
 
 def _convert(hint: Any, value: Any, field: str) -> Any:

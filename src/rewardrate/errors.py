@@ -41,4 +41,5 @@ class MissingExtra(ImportError):
         self.extra = extra
         super().__init__(
             f"{what} needs {package}, which is not installed; add it with: pip install 'rewardrate[{extra}]'"
+            " (rewardrate doctor prints the exact command)"
         )

@@ -8,10 +8,19 @@ from rewardrate.cli.main import main
 
 
 def test_the_doctor_says_what_the_machine_can_do_and_how_to_add_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr(doctor, "_installed", lambda package, wanted="": package != "ray")
+    monkeypatch.setattr(doctor, "_installed", lambda package, wanted="": package not in ("ray", "torch"))
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
-    for word in ("cores", "memory", "GPU", "sandbox", "missing ray", "-m pip install", "[ray]"):
+    for word in (
+        "cores",
+        "memory",
+        "GPU",
+        "sandbox",
+        "missing ray (nothing here uses it yet)",
+        "missing torch",
+        "-m pip install",
+        "[agent]",
+    ):
         assert word in out
     assert "[report]" not in out
 
@@ -45,9 +54,10 @@ def test_requirements_are_read_from_our_own_metadata(monkeypatch):
 
 
 def test_gpus_are_what_the_driver_names_and_a_broken_driver_is_said(monkeypatch):
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     assert doctor.gpus() == []
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: "/bin/false")
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: "/usr/bin/false")
     assert doctor.gpus() == ["unknown: nvidia-smi fails (CalledProcessError)"]
     done = subprocess.CompletedProcess([], 0, stdout="NVIDIA H200, 143771 MiB\nNo devices were found\n")
     monkeypatch.setattr(doctor.subprocess, "run", lambda *a, **k: done)

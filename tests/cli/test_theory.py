@@ -40,7 +40,11 @@ def test_the_resolved_config_reads_back_as_a_recipe(capsys, tmp_path):
     assert main(["theory", "check", "theory-quick", "--instances", "2", "--out", str(tmp_path)]) == 0
     capsys.readouterr()
     assert main(["theory", "check", str(tmp_path / "config.toml"), "--dry-run"]) == 0
-    assert "instances = 2\nseed = 0\ncontexts = 4\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "# Random bandits to try; the families take turns.\ninstances = 2\n" in out
+    assert "contexts = 4\n" in out
+    assert main(["theory", "check", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["instances"] == 2000
 
 
 def test_json_is_json_alone(capsys, tmp_path):
@@ -86,6 +90,7 @@ def test_the_figure_opens_where_there_is_a_screen_and_is_named_where_there_is_no
     main(["theory", "check", "--instances", "1", "--open", "--out", str(tmp_path)])
     assert opened == [(tmp_path / "theory.png").resolve().as_uri()]
     capsys.readouterr()
+    monkeypatch.setattr(theory.sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     main(["theory", "check", "--instances", "1", "--open", "--out", str(tmp_path)])

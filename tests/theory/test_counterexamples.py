@@ -134,3 +134,20 @@ def test_contexts_that_never_come_enter_every_constant():
     assert ghost.R > without.R
     assert ghost.rho_max > without.rho_max
     assert ghost.delta_spr > without.delta_spr
+
+
+def test_a_step_that_contracts_by_no_more_than_chi_lands_on_the_optimal_policy_next():
+    """F is convex: lemma 3 is met only where the next greedy policy is already optimal, so Dinkelbach beats chi^k."""
+    reward, seconds = [[1.0 + 0.25 * 3.0, 1.0]], [[4.0, 1.0]]  # tied at 0.25; the quick one earns 1 per second
+    b = bounds(reward, seconds)
+    path = list(dinkelbach(reward, seconds, start=0.25))
+    assert b.rho_star - path[1] == pytest.approx(b.chi * (b.rho_star - 0.25))
+    assert path[2] == b.rho_star
+
+
+def test_k0_is_far_too_late_when_times_differ_much():
+    reward, seconds, p = [[1.0, 0.8, 0.1], [0.3, 0.9, 0.5]], [[3.0, 1.0, 0.5], [1.0, 2.0, 1.5]], [0.4, 0.6]
+    b = bounds(reward, seconds, p)
+    last = list(npg(reward, seconds, p, learning_rate=2.0, steps=500))[-1]
+    assert last.policy.max(axis=1).min() > 0.999
+    assert b.k0() > 1e10

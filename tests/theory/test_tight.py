@@ -2,6 +2,7 @@
 
 import pytest
 
+from rewardrate.theory import bounds, dinkelbach
 from rewardrate.theory.statements import STATEMENTS
 from rewardrate.theory.tight import TIGHT
 
@@ -18,3 +19,10 @@ def test_every_inequality_has_its_example():
     """Statements that are equalities to a tolerance, or about policies, have none."""
     inequalities = {statement.name for statement in STATEMENTS if statement.allowance > 0}
     assert inequalities - set(TIGHT) == {"lemma 4, policy"}
+
+
+def test_the_upper_end_of_theorem_1_is_met_at_the_top_of_the_band():
+    reward, seconds, gamma = [[1.0, 2.0]], [[1.0, 4.0]], 0.2
+    b = bounds(reward, seconds)
+    path = list(dinkelbach(reward, seconds, gamma=gamma, choose=lambda k, greedy, low, high: high, steps=20))
+    assert path[-1] == pytest.approx(b.interval(20, gamma)[1], rel=1e-12)

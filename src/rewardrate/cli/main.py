@@ -15,6 +15,7 @@ from rewardrate.errors import InputError, MissingExtra, did_you_mean
 VERBS = {
     "doctor": "say what this machine can do, and the command that adds what is missing",
     "rate": "what is one second worth? fit an estimator to your own attempts, or check one against the contract",
+    "sandbox": "run an untrusted script under limits and time it; attack this machine's isolation",
     "theory": "check the paper's lemmas and theorems on random problems; solve a problem of your own",
 }
 

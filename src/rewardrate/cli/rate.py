@@ -9,14 +9,15 @@ import importlib
 import io
 import json
 import math
+import shlex
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardrate.cli.parser import Command, Parser, run_verb
 from rewardrate.cli.terminal import Progress, table
+from rewardrate.config import parse_override
 from rewardrate.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -48,11 +49,15 @@ examples:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the verb."""
-    commands = {
+    return run_verb("rate", "what one second is worth", commands(), arguments)
+
+
+def commands() -> dict[str, Command]:
+    """The verb's commands by name."""
+    return {
         "fit": Command("fit an estimator to a table of attempts", FIT_DETAILS, _fit_arguments, _fit),
         "check": Command("hold estimators to the contract", CHECK_DETAILS, _check_arguments, _check),
     }
-    return run_verb("rate", "what one second is worth", commands, arguments)
 
 
 def _fit_arguments(parser: Parser) -> None:
@@ -65,6 +70,13 @@ def _fit_arguments(parser: Parser) -> None:
     parser.flag_set("forgetting=0.5")
     parser.flag_dry_run()
     parser.flag_json()
+
+
+def _command(args: argparse.Namespace) -> str:
+    words = ["rewardrate", "rate", "fit", args.file, "--estimator", args.estimator]
+    words += [] if args.window is None else ["--window", str(args.window)]
+    words += [] if args.seed is None else ["--seed", str(args.seed)]
+    return shlex.join([*words, *(word for override in args.overrides for word in ("--set", override))])
 
 
 class Batch(NamedTuple):
@@ -113,6 +125,7 @@ def _fit(args: argparse.Namespace) -> int:
     print(table(header, rows, right=(1, 2, 4)))
     worth = f"one minute costs {60 * last.rate:.4g}" if last.rate else "time is free"
     print(f"\none second is worth {last.rate:.6g} reward ({estimator!r}); {worth}.")
+    print(f"again: {_command(args)}")
     return 0
 
 
@@ -204,17 +217,8 @@ def _toml(resolved: dict[str, Any]) -> str:
 
 
 def _settings(overrides: Sequence[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for override in overrides:
-        key, separator, text = override.partition("=")
-        if not separator or not key.strip():
-            raise InputError("--set", override, "it must read key=value", "for example --set forgetting=0.5")
-        try:
-            value = tomllib.loads(f"value = {text}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):
-            value = None if text.strip().lower() == "none" else text
-        settings[key.strip()] = value
-    return settings
+    parsed = dict(parse_override(override) for override in overrides)
+    return {key: None if value == "none" else value for key, value in parsed.items()}
 
 
 def _check_arguments(parser: Parser) -> None:

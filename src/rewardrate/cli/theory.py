@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import shlex
@@ -26,8 +27,10 @@ Draws bandits of twelve families (ties, equal times, one action, wild times, ...
 lemma, theorem, proposition and corollary, and the policy gradient of small semi-Markov processes. One row each:
   tried        problems on which the statement's conditions held
   violations   must be 0; otherwise the exit code is 1 and theory.json holds the problems to replay
-  slack        smallest distance to a violation seen (relative; rounding may take it to -1e-15)
+  slack        smallest distance to a violation seen (relative; rounding may take it a little below 0)
   tight        the slack of a hand-made example: near 0, the bound is met and cannot be improved
+
+Writes theory.json, config.toml and the figure into --out (default runs/theory-check).
 
 examples:
   rewardrate theory check                        the published check: 2,000 problems
@@ -62,7 +65,12 @@ class Problem:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the verb."""
-    commands = {
+    return run_verb("theory", "the exact mathematics, checked by machine", commands(), arguments)
+
+
+def commands() -> dict[str, Command]:
+    """The verb's commands by name."""
+    return {
         "check": Command(
             "try every statement of the paper on random problems", CHECK_DETAILS, _check_arguments, _check
         ),
@@ -70,7 +78,6 @@ def main(arguments: Sequence[str]) -> int:
             "optimal rate, policy and constants of your own problem", SOLVE_DETAILS, _solve_arguments, _solve
         ),
     }
-    return run_verb("theory", "the exact mathematics, checked by machine", commands, arguments)
 
 
 def _check_arguments(parser: Parser) -> None:
@@ -97,7 +104,7 @@ def _check(args: argparse.Namespace) -> int:
     source = configs.find_recipe(args.recipe) if args.recipe else None
     config = configs.load(CheckConfig, source, overrides_of(args, instances=args.instances, seed=args.seed))
     if args.dry_run:
-        print(configs.dumps(config), end="")
+        print(json.dumps(dataclasses.asdict(config)) if args.json else configs.dumps(config, explain=True).rstrip())
         return 0
     _write(args.out, "config.toml", configs.dumps(config))
     start = time.monotonic()

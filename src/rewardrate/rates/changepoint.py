@@ -9,6 +9,7 @@ import numpy as np
 
 from rewardrate.rates.accumulators import Accumulators
 from rewardrate.rates.estimate import Estimator
+from rewardrate.rates.fixed import Fixed
 from rewardrate.rates.neural import Neural
 from rewardrate.rates.niw import NIW
 from rewardrate.rates.renewal import Renewal
@@ -33,6 +34,7 @@ CONTENDERS: dict[str, tuple[Callable[[], Estimator], int | None]] = {
     "Totals, forgetting 0.7": (lambda: Totals(forgetting=0.7), None),
     "Neural, memory of 1024": (Neural, None),
     "Neural, memory of 256": (lambda: Neural(memory=256), None),
+    "Fixed at the old rate": (lambda: Fixed(Renewal().rate), None),
 }
 
 

@@ -127,7 +127,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Any, RateEstimate]:
-        """New state and estimate after these rows; `self` is not changed."""
+        """New state and estimate after these rows. `self` is not changed, but for a generator, put back on failure."""
 
     @abstractmethod
     def _install(self, state: Any) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rewardrate.theory.bandit import F, greedy_policy, margin, policy_rate
+from rewardrate.theory.bandit import F, greedy_policy, margin, policy_rate, relative_value
 from rewardrate.theory.dinkelbach import dinkelbach
 from rewardrate.theory.guarantees import bounds
 from rewardrate.theory.npg import npg
@@ -41,6 +41,13 @@ def lemma_3() -> float:
     b = bounds(reward, seconds)
     greedy = policy_rate(reward, seconds, None, greedy_policy(reward, seconds, 0.25))
     return (b.chi * (b.rho_star - 0.25) - (b.rho_star - greedy)) / b.rho_max
+
+
+def lemma_4_gap() -> float:
+    """Two actions with the whole spread between them: moving the rate eats the lead at the rate delta_spr."""
+    reward, seconds = [[3.0, 1.0]], [[2.0, 1.0]]
+    q = relative_value(reward, seconds, 1.0)
+    return float(q[0, 0] - q[0, 1] - (margin(reward, seconds, 0.5) - 0.5 * 1.0)) / 5.0
 
 
 def lemma_4_lipschitz() -> float:
@@ -108,7 +115,7 @@ TIGHT: dict[str, Callable[[], float]] = {
     "lemma 1": lemma_1,
     "lemma 2, best": lemma_2_best,
     "lemma 3": lemma_3,
-    "lemma 4, gap": lemma_4_lipschitz,
+    "lemma 4, gap": lemma_4_gap,
     "lemma 4, Lipschitz": lemma_4_lipschitz,
     "theorem 1, interval": theorem_1_interval,
     "proposition": proposition,

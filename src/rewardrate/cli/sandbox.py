@@ -1,0 +1,141 @@
+"""rewardrate sandbox: run a script in a box, or attack the box."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardrate.cli.parser import Command, Parser, run_verb
+from rewardrate.cli.terminal import Progress, table
+from rewardrate.errors import InputError
+
+RUN_DETAILS = """\
+The script sees an empty working directory, its own two cores, the Python it runs with and nothing else: no network, no
+home, no environment, no other process. What it prints is printed; the last line on standard error says how it ended.
+The exit code is 0 if the script's is.
+
+examples:
+  rewardrate sandbox run script.py
+  rewardrate sandbox run script.py --seconds 60 --data train=data/train.csv --collect submission.csv
+  rewardrate sandbox run script.py --set memory_bytes=2000000000 --set cores=1 --json
+"""
+
+CHECK_DETAILS = """\
+Runs the attack suite (about seventy scripts that steal, kill, reach, change, stay, eat and forge, and a few honest
+ones) against the strongest isolation this machine allows, or the level named. The exit code is 1 if anything gets
+through that the level is not known to let through, or if an entry of that list is stale. About half a minute.
+
+examples:
+  rewardrate sandbox check
+  rewardrate sandbox check --level namespaces --json
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb."""
+    return run_verb("sandbox", "run untrusted scripts, time them truly", commands(), arguments)
+
+
+def commands() -> dict[str, Command]:
+    """The verb's commands by name."""
+    return {
+        "run": Command("run one untrusted script under limits", RUN_DETAILS, _run_arguments, _run),
+        "check": Command("attack this machine's isolation", CHECK_DETAILS, _check_arguments, _check),
+    }
+
+
+def _run_arguments(parser: Parser) -> None:
+    parser.add_argument("script", type=Path, help="Python file to run")
+    parser.add_argument("--seconds", type=float, metavar="S", help="hard wall-clock limit (default 600)")
+    parser.add_argument(
+        "--data", action="append", default=[], metavar="NAME=PATH", help="read-only data, seen as data/NAME"
+    )
+    parser.add_argument(
+        "--collect", action="append", default=[], metavar="FILE", help="bring this file back, next to here"
+    )
+    parser.add_argument("--level", metavar="NAME", help="isolation level (default: the strongest that works)")
+    parser.flag_set("memory_bytes=2000000000")
+    parser.flag_json()
+
+
+def _run(args: argparse.Namespace) -> int:
+    from rewardrate import config as configs
+    from rewardrate.sandbox import Limits, run
+
+    overrides = [*args.overrides, *([] if args.seconds is None else [f"seconds={args.seconds}"])]
+    limits = configs.load(Limits, None, overrides)
+    try:
+        script = args.script.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("script", str(args.script), f"it cannot be read as text ({error})") from None
+    data = {}
+    for word in args.data:
+        name, separator, path = word.partition("=")
+        if not separator:
+            raise InputError("--data", word, "it must read NAME=PATH")
+        data[name] = Path(path)
+    minimum = {} if args.level is None else {"minimum": args.level}
+    result = run(script, limits, data=data, collect=args.collect, level=args.level, **minimum)
+    for name, content in result.files.items():
+        Path(Path(name).name).write_bytes(content)
+    if args.json:
+        shown = {key: value for key, value in dataclasses.asdict(result).items() if key != "files"}
+        print(json.dumps(shown | {"files": sorted(result.files), "contaminated": result.contaminated}))
+    else:
+        sys.stdout.write(result.stdout)
+        sys.stderr.write(result.stderr)
+        print(_last_line(result), file=sys.stderr)
+    return 0 if result.status == "ok" else 1
+
+
+def _last_line(result: Any) -> str:
+    used = f"{result.seconds:.2f} s, {result.cpu_seconds:.2f} s of CPU, {result.peak_memory_bytes / 2**20:.0f} MiB"
+    why = f" ({result.message})" if result.message else ""
+    return f"{result.status}{why}: {used}, isolated by {result.level}"
+
+
+def _check_arguments(parser: Parser) -> None:
+    parser.add_argument("--level", metavar="NAME", help="isolation level (default: the strongest that works)")
+    parser.flag_json()
+
+
+def _check(args: argparse.Namespace) -> int:
+    from rewardrate.sandbox.attacks import ATTACKS, KNOWN
+    from rewardrate.sandbox.runner import choose
+    from rewardrate.sandbox.stage import Stage
+
+    level = choose(args.level, "limits").name
+    if level not in KNOWN or (level == "landlock+seccomp" and os.geteuid() == 0):
+        rule = "this level does not stop a hostile script, so the attacks would be real"
+        raise InputError("level", level, rule, "run it as an ordinary user, or at a stronger level")
+    judged = []
+    with Stage() as stage, Progress("attacks", len(ATTACKS)) as bar:
+        for attack in ATTACKS:
+            judged.append(stage.judge(attack, level))
+            bar(len(judged))
+    broken = {judgement.attack.name: judgement.why for judgement in judged if not judgement.held}
+    surprises = {name: why for name, why in broken.items() if name not in KNOWN[level]}
+    stale = sorted(KNOWN[level] - set(broken))
+    if args.json:
+        summary = {
+            "level": level,
+            "tried": len(judged),
+            "broken": broken,
+            "known": sorted(KNOWN[level]),
+            "stale": stale,
+        }
+        print(json.dumps(summary))
+        return 1 if surprises or stale else 0
+    rows = [[name, "known" if name in KNOWN[level] else "BROKEN", why] for name, why in broken.items()] + [
+        [name, "STALE", "the list says it gets through; it did not"] for name in stale
+    ]
+    if rows:
+        print(table(["attack", "", "what happened"], rows))
+    print(f"{level}: {len(judged) - len(broken)} of {len(judged)} held, {len(surprises)} surprises.")
+    return 1 if surprises or stale else 0

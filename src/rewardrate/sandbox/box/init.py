@@ -1,0 +1,85 @@
+"""The init of the box: reads its orders from a pipe, builds the box, runs the script, reports through a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import struct
+import sys
+import traceback
+from typing import Any, NoReturn
+
+from rewardrate.sandbox.box import kernel, mounts, script
+from rewardrate.sandbox.box.collect import collect
+from rewardrate.sandbox.box.watch import Watch
+
+
+def main() -> NoReturn:
+    """Entry: descriptors of orders, report, standard output, standard error and control in argv."""
+    orders, report, out, err, control = map(int, sys.argv[1:6])
+    for number in range(1, 32):  # process 1 is immune to a signal only while it has no handler; Python sets some
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    os.umask(0o022)
+    with os.fdopen(orders, "rb") as file:
+        config = json.load(file)
+    files: dict[str, bytes] = {}
+    try:
+        found = _live(config, out, err, control)
+        files = found.pop("files")
+    except BaseException as error:
+        found = {"failure": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()[-2000:]}
+    found["sizes"] = {name: len(content) for name, content in files.items()}
+    head = json.dumps(found).encode()
+    with os.fdopen(report, "wb") as pipe:
+        pipe.write(struct.pack("<I", len(head)) + head)
+        for content in files.values():
+            pipe.write(content)
+    os._exit(0)
+
+
+def _live(config: dict[str, Any], out: int, err: int, control: int) -> dict[str, Any]:
+    for path in config["groups"]:
+        with open(path, "w") as file:
+            file.write("0")
+    if config["mode"] == "namespaces":
+        # When the supervisor dies, the kernel kills us and with us the namespace. Without one we must live on to
+        # clean up: the control pipe tells us.
+        kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
+        mounts.enter(config)
+    else:
+        kernel.prctl(kernel.SUBREAPER, 1)
+    kernel.prctl(kernel.DUMPABLE, 0)
+    work = config["work"]
+    for name, text in config["files"].items():
+        _put(os.path.join(work, name), bytes.fromhex(text), config)
+    os.mkdir(os.path.join(work, "data"), 0o755)
+    for name, target in config["data"].items():
+        os.symlink(target, os.path.join(work, "data", name))
+    if config["drop_uid"]:
+        os.chown(work, config["slot_uid"], config["slot_uid"])
+    folder = os.open(work, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # before the script can put another in its place
+    read, ready = os.pipe()
+    main_process = os.fork()
+    if main_process == 0:
+        os.close(read)
+        script.start(config, out, err, ready)
+    for number in (ready, out, err):
+        os.close(number)
+    trouble = os.read(read, 600)  # empty: the pipe closed, because exec happened
+    if trouble:
+        os.waitpid(main_process, 0)
+        raise RuntimeError(f"the script could not be started: {trouble.decode(errors='replace')}")
+    found = Watch(config, main_process, control).run()
+    found["files"], found["refused"] = collect(folder, config["collect"], config["file_bytes"])
+    return found
+
+
+def _put(path: str, content: bytes, config: dict[str, Any]) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+    if config["drop_uid"]:
+        os.chown(path, config["slot_uid"], config["slot_uid"])

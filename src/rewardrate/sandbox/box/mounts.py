@@ -1,0 +1,82 @@
+"""The box's own world: namespaces, a root of read-only binds and sized memory file systems, loopback alone."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import struct
+from typing import Any
+
+from rewardrate.sandbox.box import kernel
+
+ROOT = "/tmp"  # where the new root is put together; whatever the host has there is hidden by it
+INODES = "nr_inodes=64k"
+DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+def enter(config: dict[str, Any]) -> None:
+    """Become process 1 of new namespaces with a root of their own. The caller's process stays outside and waits."""
+    root = os.geteuid() == 0
+    uid, gid = os.geteuid(), os.getegid()
+    flags = kernel.NEW_NS | kernel.NEW_PID | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS | kernel.NEW_CGROUP
+    kernel.unshare(flags if root else flags | kernel.NEW_USER)
+    if not root:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"1000 {uid} 1"), ("gid_map", f"1000 {gid} 1")):
+            _write(f"/proc/self/{name}", text)
+    first = os.fork()
+    if first:
+        _, status = os.waitpid(first, 0)
+        os._exit(0 if status == 0 else 70)
+    kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
+    _build(config, owner=f"uid={config['slot_uid']},gid={config['slot_uid']}," if root else "")
+    _loopback()
+    socket.sethostname("box")
+
+
+def _build(config: dict[str, Any], owner: str) -> None:
+    # Sources may lie below ROOT on the host, so they are held open before it is covered.
+    held = [(os.open(source, os.O_PATH), target) for source, target in config["binds"] if os.path.exists(source)]
+    kernel.mount("none", "/", "", kernel.PRIVATE | kernel.RECURSIVE)
+    safe = kernel.NO_SUID | kernel.NO_DEV
+    kernel.mount("tmpfs", ROOT, "tmpfs", safe, "size=1m,nr_inodes=4k,mode=755")
+    for name in ("proc", "dev", "tmp", "job", "etc", "old"):
+        os.mkdir(f"{ROOT}/{name}")
+    for place, target in held:
+        kernel.read_only(_bind(f"/proc/self/fd/{place}", target))
+        os.close(place)
+    for link, target in config["links"]:
+        os.symlink(target, ROOT + link)
+    for name in DEVICES:
+        _bind(f"/dev/{name}", f"/dev/{name}")
+    os.mkdir(f"{ROOT}/dev/shm")
+    os.symlink("/proc/self/fd", f"{ROOT}/dev/fd")
+    sizes = {"/tmp": config["disk_bytes"] // 4, "/dev/shm": config["disk_bytes"] // 4, "/job": config["disk_bytes"]}
+    for target, size in sizes.items():
+        mode = "755" if target == "/job" else "1777"
+        kernel.mount("tmpfs", ROOT + target, "tmpfs", safe, f"{owner}mode={mode},size={size},{INODES}")
+    kernel.mount("proc", f"{ROOT}/proc", "proc", safe | kernel.NO_EXEC)
+    kernel.enter_root(ROOT, "old")
+    kernel.mount("none", "/", "", kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | safe)
+
+
+def _bind(source: str, target: str) -> str:
+    target = ROOT + target
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
+    kernel.mount(source, target, "", kernel.BIND | kernel.RECURSIVE)
+    return target
+
+
+def _loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
+        fcntl.ioctl(device, 0x8914, struct.pack("16sh14x", b"lo", 0x1 | 0x40))
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)

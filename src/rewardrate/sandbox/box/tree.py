@@ -1,0 +1,109 @@
+"""Processes of the box: what they use, and how they end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from typing import Any
+
+PAGE = resource.getpagesize()
+
+
+def descendants(root: int) -> list[int]:
+    """All processes below `root`, as /proc shows them now."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as file:
+                    text = file.read()
+                parent = int(text[text.rindex(")") + 2 :].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(name))
+    found, waiting = [], [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def memory_bytes() -> int:
+    """Resident memory of everything below this process."""
+    total = 0
+    for process in descendants(os.getpid()):
+        try:
+            with open(f"/proc/{process}/statm") as file:
+                total += int(file.read().split()[1])
+        except (OSError, ValueError, IndexError):
+            pass
+    return total * PAGE
+
+
+def kill_all(config: dict[str, Any]) -> None:
+    """SIGKILL to every process of the box, whatever session, parent or state it has."""
+    if os.getpid() == 1:
+        _kill(-1)
+    elif config["mode"] == "uid":
+        helper = os.fork()
+        if helper == 0:
+            try:
+                os.setresgid(*[config["slot_uid"]] * 3)
+                os.setresuid(*[config["slot_uid"]] * 3)
+                _kill(-1)
+            finally:
+                os._exit(0)
+        os.waitpid(helper, 0)
+    else:
+        below = descendants(os.getpid())
+        for process in below:  # first stop them from multiplying
+            with contextlib.suppress(OSError):
+                resource.prlimit(process, resource.RLIMIT_NPROC, (0, 0))
+        for process in below:
+            _kill(process)
+
+
+def reap_all(config: dict[str, Any], patience_seconds: float = 5.0) -> tuple[int, bool]:
+    """Kill and reap until there is no child left, which is the proof; how many there were, and whether it is proven."""
+    deadline, count = time.monotonic() + patience_seconds, 0
+    while True:
+        try:
+            process, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return count, True
+        if process:
+            count += 1
+        elif time.monotonic() > deadline:
+            return count, False
+        else:
+            kill_all(config)
+            time.sleep(0.002)
+
+
+def busy_ticks(cores: list[int]) -> int:
+    """Clock ticks that these cores have been busy since the machine started."""
+    total = 0
+    with open("/proc/stat") as file:
+        for line in file:
+            words = line.split()
+            if words[0][:3] == "cpu" and words[0][3:].isdigit() and int(words[0][3:]) in cores:
+                total += sum(map(int, words[1:9])) - int(words[4]) - int(words[5])
+    return total
+
+
+def wait_seconds(process: int) -> float:
+    """Time the main thread of a process was ready to run but had no core."""
+    try:
+        with open(f"/proc/{process}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _kill(process: int) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(process, signal.SIGKILL)

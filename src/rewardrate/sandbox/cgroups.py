@@ -1,0 +1,120 @@
+"""A memory and process group for one run, where the machine lets us make one (version 1, or a delegated version 2)."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+BASE = Path("/sys/fs/cgroup")
+NUMBERS = itertools.count()
+SPARE_PROCESSES = 8  # init and its helpers live in the group too
+
+
+@dataclass(frozen=True)
+class Group:
+    """Folders of one run's group (two for version 1) and how to read them."""
+
+    folders: tuple[Path, ...]
+    version: int
+
+    @property
+    def joins(self) -> list[str]:
+        """Files that a process writes 0 to, to join."""
+        return [str(folder / "cgroup.procs") for folder in self.folders]
+
+    def peak_bytes(self) -> int:
+        """Most memory used at once."""
+        name = "memory.peak" if self.version == 2 else "memory.max_usage_in_bytes"
+        try:
+            return int((self.folders[0] / name).read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def ran_out(self) -> bool:
+        """Whether a process was killed for memory."""
+        name = "memory.events" if self.version == 2 else "memory.oom_control"
+        try:
+            words = dict(line.split() for line in (self.folders[0] / name).read_text().splitlines())
+        except (OSError, ValueError):
+            return False
+        return int(words.get("oom_kill", 0)) > 0
+
+
+@contextlib.contextmanager
+def group(memory_bytes: int, processes: int) -> Iterator[Group | None]:
+    """A group with these limits, removed at the end; None where none can be made."""
+    made = _make(memory_bytes, processes + SPARE_PROCESSES)
+    try:
+        yield made
+    finally:
+        if made:
+            for folder in made.folders:
+                _remove(folder)
+
+
+def _make(memory_bytes: int, processes: int) -> Group | None:
+    name = f"rewardrate-{os.getpid()}-{next(NUMBERS)}"
+    one, two = _places()
+    with contextlib.suppress(OSError):
+        if one:
+            folders = tuple(place / name for place in one)
+            made = Group(folders, 1)
+            return _fill(made, {"memory.limit_in_bytes": (0, memory_bytes), "pids.max": (1, processes)})
+    with contextlib.suppress(OSError):
+        if two:
+            (two / "cgroup.subtree_control").write_text("+memory +pids")
+            made = Group((two / name,), 2)
+            limits = {"memory.max": (0, memory_bytes), "pids.max": (0, processes)}
+            return _fill(made, limits | {"memory.swap.max": (0, 0), "memory.oom.group": (0, 1)})
+    return None
+
+
+def _fill(made: Group, limits: dict[str, tuple[int, int]]) -> Group:
+    try:
+        for folder in made.folders:
+            folder.mkdir()
+        for file, (index, value) in limits.items():
+            path = made.folders[index] / file
+            if path.exists() or file in ("memory.limit_in_bytes", "memory.max", "pids.max"):
+                path.write_text(str(value))
+    except OSError:
+        for folder in made.folders:
+            _remove(folder)
+        raise
+    return made
+
+
+def _places() -> tuple[tuple[Path, Path] | None, Path | None]:
+    """Our own groups: (memory, pids) of version 1, and that of version 2."""
+    own: dict[str, str] = {}
+    try:
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            own |= dict.fromkeys(names.split(","), path)
+    except OSError:
+        return None, None
+    one = None
+    if "memory" in own and "pids" in own:
+        one = (BASE / "memory" / own["memory"].lstrip("/"), BASE / "pids" / own["pids"].lstrip("/"))
+    return one, (BASE / own[""].lstrip("/") if "" in own else None)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a group; what still lives in it is killed first."""
+    for _ in range(300):
+        try:
+            for process in (folder / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    os.kill(int(process), 9)
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.01)
+        else:
+            return

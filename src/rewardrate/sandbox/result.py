@@ -1,0 +1,47 @@
+"""What became of one script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Status = Literal["ok", "error", "timeout", "memory", "killed", "sandbox-failure"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run. Only "sandbox-failure" is our fault; it is never charged to the policy."""
+
+    status: Status
+    "ok: exit code 0. error: another one. killed: a signal, or a limit other than time and memory (see message)."
+    seconds: float
+    "Monotonic wall clock from exec to exit of the main process; the limit itself on a timeout."
+    cpu_seconds: float
+    "CPU time of the whole tree."
+    peak_memory_bytes: int
+    stdout: str
+    stderr: str
+    files: Mapping[str, bytes]
+    "What was collected; refused and missing ones are in `refused`."
+    message: str = ""
+    "Why, in a few words, when the status is not ok."
+    exit_code: int | None = None
+    signal: int | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
+    "File name -> why it was not collected (missing, symlink, hardlink, not a file, too big)."
+    level: str = ""
+    "Isolation it ran under (see levels)."
+    wait_seconds: float = 0.0
+    "Time the main thread was ready but had no core."
+    foreign_share: float = 0.0
+    "Share of the owned cores' time that others used meanwhile."
+    overhead_seconds: float = 0.0
+    "Set-up, clean-up and collection, outside the measured window."
+    stragglers: int = 0
+    "Processes that outlived the main one and were killed."
+
+    @property
+    def contaminated(self) -> bool:
+        """Whether something else used more than 5 % of the cores or of the time."""
+        return self.foreign_share > 0.05 or self.wait_seconds > 0.05 * max(self.seconds, 0.2)

@@ -1,0 +1,164 @@
+"""The stage that attacks are tried on: a secret, a victim, sockets, another run; and the judgement from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rewardrate.sandbox.attacks import LIMIT, Attack
+from rewardrate.sandbox.limits import MIB, Limits
+from rewardrate.sandbox.result import Result
+from rewardrate.sandbox.runner import run
+
+LATE_SECONDS = 0.5  # how much later than its deadline a run may be over, set-up and clean-up apart
+LIMITS = Limits(
+    seconds=LIMIT,
+    memory_bytes=512 * MIB,
+    cores=1,
+    processes=64,
+    disk_bytes=64 * MIB,
+    output_bytes=8 * MIB,
+    file_bytes=16 * MIB,
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether the box held, and if not, why."""
+
+    attack: Attack
+    held: bool
+    why: str
+    result: Result
+
+
+class Stage:
+    """Something to steal, to kill, to reach and to change, for as long as the block lasts."""
+
+    def __init__(self, python: str | None = None) -> None:
+        self.python = python
+
+    def __enter__(self) -> Stage:
+        self.secret, self.mark = secrets.token_hex(16), secrets.token_hex(16)
+        self.folder = Path(tempfile.mkdtemp(prefix="rewardrate-stage-"))
+        self.answers, self.data, self.other = (
+            self.folder / "private" / "answers.csv",
+            self.folder / "data",
+            self.folder / "other",
+        )
+        for path in (self.answers.parent, self.data, self.other):
+            path.mkdir()
+        self.folder.chmod(0o755)
+        self.data.chmod(0o755)
+        self.answers.write_text(f"id,y\n1,{self.secret}\n")
+        (self.data / "train.csv").write_text("id,x\n1,2\n")
+        (self.other / "secret.txt").write_text(self.secret)
+        os.environ["REWARDRATE_STAGE_KEY"] = self.secret
+        self.victim = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep(3600)  # {self.secret}"])
+        self.visits = 0
+        self._listen()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.victim.kill()
+        self.victim.wait()
+        os.environ.pop("REWARDRATE_STAGE_KEY", None)
+        for listener in self._listeners:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def judge(self, attack: Attack, level: str | None = None) -> Judgement:
+        """Run the attack and look at what it did."""
+        names = {
+            "ANSWERS": str(self.answers),
+            "OTHER": str(self.other),
+            "VICTIM": self.victim.pid,
+            "SUPERVISOR": os.getpid(),
+            "PORT": self.port,
+            "SOCKET": str(self.folder / "socket"),
+            "ABSTRACT": self.mark,
+        }
+        prelude = "".join(f"{name} = {value!r}\n" for name, value in names.items())
+        prelude += "import os as _os\nDATA = _os.path.realpath('data/task')\n"
+        start = time.monotonic()
+        result = run(
+            prelude + attack.script,
+            LIMITS,
+            data={"task": self.data},
+            collect=["submission.csv"],
+            environment={"RUN_MARK": self.mark},
+            python=self.python,
+            level=level,
+            minimum="limits",
+        )
+        why = self._damage(attack, result, time.monotonic() - start)
+        return Judgement(attack, not why, why, result)
+
+    def _damage(self, attack: Attack, result: Result, seconds: float) -> str:
+        """What went wrong, or nothing."""
+        returned = (
+            result.stdout + result.stderr + "".join(content.decode("latin-1") for content in result.files.values())
+        )
+        findings = {
+            f"ended as {result.status} ({result.message})": result.status not in attack.statuses,
+            "the secret came out": self.secret in returned,
+            "it got what it must not": "LEAK" in returned,
+            "the victim died": self.victim.poll() is not None,
+            "somebody connected": self.visits > 0,
+            "the data changed": self._read(self.data / "train.csv") != "id,x\n1,2\n",
+            "another run changed": self._read(self.other / "secret.txt") != self.secret,
+            "a process was left": self._left() > 0,
+            f"it was over {seconds - result.overhead_seconds - LIMIT:.2f} s late": seconds - result.overhead_seconds
+            > LIMIT + LATE_SECONDS,
+            "control characters came through": any(ord(c) < 32 and c not in "\n\t" for c in returned),
+            "the collected file is not its own": attack.name.startswith(("have a", "a ")) and bool(result.files),
+            "its submission was lost": attack.name == "honest: write a submission" and not result.files,
+        }
+        return "; ".join(finding for finding, true in findings.items() if true)
+
+    def _left(self) -> int:
+        """Processes that carry this stage's mark in their environment."""
+        count = 0
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                count += f"RUN_MARK={self.mark}".encode() in path.read_bytes()
+        return count
+
+    def _read(self, path: Path) -> str:
+        try:
+            return path.read_text()
+        except OSError as error:
+            return str(error)
+
+    def _listen(self) -> None:
+        tcp, unix, abstract = socket.socket(), socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        tcp.bind(("127.0.0.1", 0))
+        self.port = tcp.getsockname()[1]
+        unix.bind(str(self.folder / "socket"))
+        (self.folder / "socket").chmod(0o777)
+        abstract.bind("\0" + self.mark)
+        self._listeners = [tcp, unix, abstract]
+        for listener in self._listeners:
+            listener.listen()
+            threading.Thread(target=self._count, args=(listener,), daemon=True).start()
+
+    def _count(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                visitor, _ = listener.accept()
+            except OSError:
+                return
+            self.visits += 1
+            visitor.close()

@@ -1,0 +1,80 @@
+"""rewardrate sandbox."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from rewardrate.cli import sandbox
+from rewardrate.cli.main import main
+from rewardrate.sandbox import attacks, levels
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    if not sys.platform.startswith("linux") or "namespaces" not in levels.try_isolation().level.name:
+        pytest.skip("needs namespaces")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "script.py"
+    path.write_text("import sys\nprint('out')\nprint('err', file=sys.stderr)\nopen('made.txt', 'w').write('made')\n")
+    return path
+
+
+def test_run_shows_what_it_printed_brings_files_back_and_says_how_it_ended(capsys, script, tmp_path):
+    assert main(["sandbox", "run", str(script), "--seconds", "5", "--set", "cores=1", "--collect", "made.txt"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "out\n"
+    assert err.startswith("err\nok: ")
+    assert "isolated by namespaces" in err
+    assert (tmp_path / "made.txt").read_text() == "made"
+
+
+def test_run_prints_json_and_a_failing_script_is_exit_code_1(capsys, script):
+    script.write_text("1 / 0")
+    assert main(["sandbox", "run", str(script), "--set", "cores=1", "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert (result["status"], result["exit_code"], result["files"]) == ("error", 1, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "none.py"], "cannot be read"),
+        (["run", "script.py", "--data", "x"], "NAME=PATH"),
+        (["run", "script.py", "--set", "cores=0"], "limits.cores = 0"),
+        (["run", "script.py", "--set", "corse=1"], "did you mean 'cores'"),
+        (["run", "script.py", "--level", "namespace"], "did you mean 'namespaces'"),
+        (["check", "--level", "limits"], "the attacks would be real"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(capsys, script, arguments, words):
+    assert main(["sandbox", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_check_says_what_held_and_notices_surprises_and_stale_entries(capsys, script, monkeypatch):
+    honest = attacks.HONEST[0]
+    monkeypatch.setattr(attacks, "ATTACKS", (honest,))
+    assert main(["sandbox", "check"]) == 0
+    assert "1 of 1 held, 0 surprises" in capsys.readouterr().out
+    level = sandbox_level()
+    monkeypatch.setattr(attacks, "KNOWN", {**attacks.KNOWN, level: frozenset({honest.name})})
+    assert main(["sandbox", "check"]) == 1
+    assert "STALE" in capsys.readouterr().out
+    lies = attacks.Attack("a lie", "print('LEAK')")
+    monkeypatch.setattr(attacks, "ATTACKS", (lies,))
+    monkeypatch.setattr(attacks, "KNOWN", {**attacks.KNOWN, level: frozenset()})
+    assert main(["sandbox", "check", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["broken"] == {"a lie": "it got what it must not"}
+
+
+def sandbox_level():
+    return levels.try_isolation().level.name
+
+
+def test_a_weak_level_is_never_attacked_as_root(capsys, monkeypatch, script):
+    monkeypatch.setattr(sandbox.os, "geteuid", lambda: 0)
+    if os.getuid() == 0:
+        assert main(["sandbox", "check", "--level", "landlock+seccomp"]) == 2
+        assert "ordinary user" in capsys.readouterr().err

@@ -1,0 +1,110 @@
+"""The attack suite: at every level that can be had here, exactly what is known to get through gets through."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from rewardrate.sandbox import attacks, levels
+from rewardrate.sandbox.attacks import ATTACKS, KNOWN
+from rewardrate.sandbox.stage import Stage
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+GROUPS = ["READING", "REACHING", "KILLING", "CHANGING", "STAYING", "EATING", "FORGING", "HONEST"]
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="isolation is Linux's")
+
+
+def strongest():
+    return levels.try_isolation().level.name
+
+
+def skip_unless(level):
+    names = [known.name for known in levels.LEVELS]
+    if names.index(strongest()) > names.index(level):
+        pytest.skip(f"this machine allows {strongest()} at most")
+
+
+def broken(level, scripts, python=None):
+    """Names of the attacks that got through; one that was only late is given a second chance on this shared machine."""
+    found = {}
+    with Stage(python) as stage:
+        for attack in scripts:
+            judgement = stage.judge(attack, level)
+            if not judgement.held and " late" in judgement.why:
+                judgement = stage.judge(attack, level)
+            if not judgement.held:
+                found[attack.name] = judgement.why
+    return found
+
+
+@linux
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("level", ["namespaces+cgroup", "namespaces"])
+def test_nothing_gets_out_of_a_namespace(level, group):
+    skip_unless(level)
+    assert broken(level, getattr(attacks, group)) == {}
+
+
+@linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="another uid needs root")
+@pytest.mark.parametrize("group", GROUPS)
+def test_another_uid_with_landlock_and_seccomp_holds_all_but_what_is_known(group):
+    if not os.access(SYSTEM_PYTHON, os.X_OK):
+        pytest.skip("needs a Python that every user may run")
+    scripts = getattr(attacks, group)
+    known = KNOWN["uid+landlock+seccomp"] & {attack.name for attack in scripts}
+    assert set(broken("uid+landlock+seccomp", scripts, SYSTEM_PYTHON)) == known
+
+
+@linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming an ordinary user needs root")
+@pytest.mark.parametrize("level", ["namespaces", "landlock+seccomp"])
+def test_an_ordinary_user_gets_the_same_protection(level):
+    """The suite as uid 65534, with the system's Python and a copy of the source that it may read."""
+    version = subprocess.run(
+        [SYSTEM_PYTHON, "-c", "import sys; print(sys.version_info >= (3, 11))"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if version.stdout != "True\n":
+        pytest.skip("needs a Python 3.11 that every user may run")
+    folder = Path(tempfile.mkdtemp(prefix="rewardrate-user-"))
+    try:
+        shutil.copytree(Path(levels.__file__).parents[2] / "rewardrate", folder / "rewardrate")
+        folder.chmod(0o755)
+        command = [SYSTEM_PYTHON, "-B", "-m", "rewardrate", "sandbox", "check", "--json", "--level", level]
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), "HOME": "/nonexistent"}
+        for _ in range(2):  # once more if the machine was too busy
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                user=65534,
+                group=65534,
+                extra_groups=[],
+                env=environment,
+                cwd="/",
+                check=False,
+            )
+            if done.returncode == 0:
+                break
+        if "this machine allows" in done.stderr:
+            pytest.skip(done.stderr.strip())
+        found = json.loads(done.stdout)
+        assert (found["level"], found["tried"]) == (level, len(ATTACKS))
+        assert set(found["broken"]) == KNOWN[level], found["broken"]
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_there_are_more_than_sixty_scripts_and_each_has_its_name():
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS) > 60
+    for attack in ATTACKS:
+        compile(attack.script, attack.name, "exec")
+    assert all(known <= {attack.name for attack in ATTACKS} for known in KNOWN.values())

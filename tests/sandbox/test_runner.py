@@ -1,0 +1,180 @@
+"""`run`: what became of a script, and how long it really took."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from rewardrate.errors import InputError
+from rewardrate.sandbox import Limits, levels, run, runner
+from rewardrate.sandbox.limits import MIB
+
+SMALL = Limits(seconds=5, memory_bytes=256 * MIB, cores=1, disk_bytes=32 * MIB)
+
+
+def box():
+    if not sys.platform.startswith("linux") or "namespaces" not in levels.try_isolation().level.name:
+        pytest.skip("needs namespaces")
+
+
+@pytest.fixture(autouse=True)
+def needs_namespaces():
+    box()
+
+
+def test_an_honest_script_ends_well_and_its_file_comes_back():
+    result = run(
+        "print('hello')\nopen('submission.csv', 'w').write('id,y\\n')", SMALL, collect=["submission.csv", "other.csv"]
+    )
+    assert (result.status, result.stdout, result.exit_code, result.message) == ("ok", "hello\n", 0, "")
+    assert result.files == {"submission.csv": b"id,y\n"}
+    assert result.refused == {"other.csv": "missing"}
+    assert "namespaces" in result.level
+    assert result.peak_memory_bytes > 2 * MIB
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "words"),
+    [
+        ("import sys; sys.exit(3)", "error", "exit code 3"),
+        ("raise ValueError('no')", "error", "exit code 1"),
+        ("import os; os.abort()", "killed", "SIGABRT"),
+        ("while True: print('x' * 10**6)", "killed", "it printed more than"),
+        ("x = [bytearray(10**7) for _ in range(100)]\nprint(sum(map(len, x)))", "memory", "it used more than"),
+    ],
+)
+def test_every_ending_has_its_status(script, status, words):
+    result = run(script, SMALL, level="namespaces+cgroup" if status == "memory" and os.geteuid() == 0 else None)
+    if status == "memory" and result.status == "error":
+        assert "MemoryError" in result.stderr  # without a memory group the limit is the process's own
+        return
+    assert result.status == status
+    assert words in result.message
+
+
+def test_seconds_are_those_of_the_script_not_of_the_box():
+    result = run("import time; time.sleep(0.5)", SMALL)
+    assert 0.5 <= result.seconds < 0.9
+    assert result.cpu_seconds < 0.4
+    assert result.overhead_seconds > 0
+
+
+def test_at_the_deadline_the_limit_is_charged():
+    start = time.monotonic()
+    result = run("while True: pass", Limits(seconds=1, memory_bytes=256 * MIB, cores=1))
+    assert (result.status, result.seconds) == ("timeout", 1)
+    assert "ran longer than 1 s" in result.message
+    assert time.monotonic() - start < 20
+
+
+def test_children_that_outlive_the_script_are_counted_and_gone():
+    result = run("import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(60)", SMALL)
+    assert result.status == "ok"
+    assert result.stragglers >= 1
+    assert result.seconds < 2
+
+
+def test_the_script_sees_its_environment_files_data_and_cores_and_no_others():
+    folder = Path(tempfile.mkdtemp(prefix="rewardrate-data-"))  # pytest's own folders are closed to other users
+    folder.chmod(0o755)
+    (folder / "train.csv").write_text("1,2")
+    script = (
+        "import os\n"
+        "print(sorted(os.environ))\nprint(open('data/task/train.csv').read(), open('seed.txt').read())\n"
+        "print(len(os.sched_getaffinity(0)), sorted(os.listdir('.')))\n"
+    )
+    os.environ["SECRET_KEY"] = "x"
+    try:
+        result = run(script, SMALL, data={"task": folder}, files={"seed.txt": b"7"}, environment={"MINE": "1"})
+    finally:
+        del os.environ["SECRET_KEY"]
+        (folder / "train.csv").unlink()
+        folder.rmdir()
+    names, content, rest = result.stdout.splitlines()
+    assert "SECRET" not in names
+    assert "'MINE'" in names
+    assert content == "1,2 7"
+    assert rest == "1 ['data', 'script.py', 'seed.txt']"
+
+
+def test_a_box_that_cannot_start_is_our_failure_and_says_why(monkeypatch):
+    monkeypatch.setattr(runner, "SCRIPT", "no/such/folder/script.py")
+    result = run("pass", SMALL)
+    assert result.status == "sandbox-failure"
+    assert "FileNotFoundError" in result.message
+
+
+def test_an_interpreter_is_shown_with_its_own_folder_and_never_with_a_home_or_the_whole_disk(tmp_path, monkeypatch):
+    assert ("/usr", "/usr") in runner.python_binds(sys.executable)
+    fake = tmp_path / "bin" / "python"
+    fake.parent.mkdir()
+    fake.symlink_to("/bin/true")
+    (tmp_path / "lib" / "python3.11").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for python in (str(fake), "/nonexistent/python"):
+        with pytest.raises(InputError, match="python"):
+            runner.python_binds(python)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"level": "namespace"}, "did you mean 'namespaces'"),
+        ({"minimum": "landlok"}, "there is no such level"),
+        ({"level": "limits"}, "which lacks any protection"),
+        ({"data": {"task": Path("/nonexistent")}}, "there is no such file"),
+        ({"data": {"../x": Path("/tmp")}}, "a name is made of"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_starts(arguments, words):
+    with pytest.raises(InputError, match=words):
+        run("pass", SMALL, **arguments)
+
+
+def test_a_stronger_level_than_the_machine_has_is_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(runner, "isolation", lambda: levels.Isolation(levels.LEVELS[2], {}))
+    with pytest.raises(InputError, match="allow namespaces"):
+        run("pass", SMALL, level="namespaces")
+    with pytest.raises(InputError, match="or accept less"):
+        run("pass", SMALL)
+
+
+def test_when_the_supervisor_is_killed_nothing_is_left():
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    code = (
+        "from rewardrate.sandbox import Limits, run\n"
+        "script = 'import os, time\\nos.fork()\\nos.setsid() if os.getpid() != 2 else None\\ntime.sleep(60)'\n"
+        f"run(script, Limits(seconds=60, cores=1, memory_bytes=2**28), environment={{'MARK': {mark!r}}})\n"
+    )
+    supervisor = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        deadline = time.monotonic() + 30
+        while not living(mark) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert living(mark), "the script never started"
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+    time.sleep(0.5)
+    assert living(mark) == 0
+
+
+def living(mark):
+    count = 0
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            count += f"MARK={mark}".encode() in path.read_bytes()
+    return count
+
+
+def test_many_short_runs_leak_no_descriptors():
+    run("pass", SMALL)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(10):
+        assert run("pass", SMALL).status == "ok"
+    assert len(os.listdir("/proc/self/fd")) == before
