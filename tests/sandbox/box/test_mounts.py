@@ -1,10 +1,14 @@
 """The box's world, seen from inside."""
 
+import os
+import shutil
+import subprocess
 import sys
+import tempfile
 
 import pytest
 
-from rewardrate.sandbox import Limits, levels, run
+from rewardrate.sandbox import Limits, levels, run, runner
 
 LOOK = """
 import os, socket
@@ -24,8 +28,22 @@ def test_inside_there_is_a_small_read_only_world_with_loopback_and_two_processes
     result = run(LOOK, Limits(seconds=5, cores=1, memory_bytes=2**28))
     root, names, processes, last = result.stdout.splitlines()
     assert result.status == "ok", result.stderr
-    assert {"job", "proc", "usr", "dev", "tmp"} <= set(eval(root))
-    assert "home" not in root
-    assert names == "box False [] []"
+    shown = {target.split("/")[1] for _, target in runner.python_binds(sys.executable)}
+    assert set(eval(root)) == {"job", "proc", "usr", "dev", "tmp", "etc", "bin", "sbin", "lib", "lib64"} | shown
+    assert names.startswith("box False [")
+    assert names.endswith("] []")
     assert int(processes) == 2
     assert last == "loopback works"
+
+
+def test_an_interpreter_that_lives_below_tmp_is_not_covered_by_the_boxes_own():
+    if not sys.platform.startswith("linux") or "namespaces" not in levels.try_isolation().level.name:
+        pytest.skip("needs namespaces")
+    folder = tempfile.mkdtemp(prefix="rewardrate-venv-", dir="/tmp")
+    try:
+        os.chmod(folder, 0o755)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        result = run("print('here')", Limits(seconds=5, cores=1, memory_bytes=2**28), python=f"{folder}/bin/python")
+        assert (result.status, result.stdout) == ("ok", "here\n"), result.message
+    finally:
+        shutil.rmtree(folder)

@@ -43,6 +43,13 @@ def _build(config: dict[str, Any], owner: str) -> None:
     kernel.mount("tmpfs", ROOT, "tmpfs", safe, "size=1m,nr_inodes=4k,mode=755")
     for name in ("proc", "dev", "tmp", "job", "etc", "old"):
         os.mkdir(f"{ROOT}/{name}")
+    os.mkdir(f"{ROOT}/dev/shm")
+    os.symlink("/proc/self/fd", f"{ROOT}/dev/fd")
+    # Before the binds, which may lie below /tmp and must not be covered.
+    sizes = {"/tmp": config["disk_bytes"] // 4, "/dev/shm": config["disk_bytes"] // 4, "/job": config["disk_bytes"]}
+    for target, size in sizes.items():
+        mode = "755" if target == "/job" else "1777"
+        kernel.mount("tmpfs", ROOT + target, "tmpfs", safe, f"{owner}mode={mode},size={size},{INODES}")
     for place, target in held:
         kernel.read_only(_bind(f"/proc/self/fd/{place}", target))
         os.close(place)
@@ -50,12 +57,6 @@ def _build(config: dict[str, Any], owner: str) -> None:
         os.symlink(target, ROOT + link)
     for name in DEVICES:
         _bind(f"/dev/{name}", f"/dev/{name}")
-    os.mkdir(f"{ROOT}/dev/shm")
-    os.symlink("/proc/self/fd", f"{ROOT}/dev/fd")
-    sizes = {"/tmp": config["disk_bytes"] // 4, "/dev/shm": config["disk_bytes"] // 4, "/job": config["disk_bytes"]}
-    for target, size in sizes.items():
-        mode = "755" if target == "/job" else "1777"
-        kernel.mount("tmpfs", ROOT + target, "tmpfs", safe, f"{owner}mode={mode},size={size},{INODES}")
     kernel.mount("proc", f"{ROOT}/proc", "proc", safe | kernel.NO_EXEC)
     kernel.enter_root(ROOT, "old")
     kernel.mount("none", "/", "", kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | safe)
