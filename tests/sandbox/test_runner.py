@@ -49,7 +49,7 @@ def test_an_honest_script_ends_well_and_its_file_comes_back():
     ],
 )
 def test_every_ending_has_its_status(script, status, words):
-    result = run(script, SMALL, level="namespaces+cgroup" if status == "memory" and os.geteuid() == 0 else None)
+    result = run(script, SMALL)
     if status == "memory" and result.status == "error":
         assert "MemoryError" in result.stderr  # without a memory group the limit is the process's own
         return
@@ -59,7 +59,7 @@ def test_every_ending_has_its_status(script, status, words):
 
 def test_seconds_are_those_of_the_script_not_of_the_box():
     result = run("import time; time.sleep(0.5)", SMALL)
-    assert 0.5 <= result.seconds < 0.9
+    assert 0.5 <= result.seconds < 2.0  # a busy machine may be late, never early
     assert result.cpu_seconds < 0.4
     assert result.overhead_seconds > 0
 
@@ -160,7 +160,9 @@ def test_when_the_supervisor_is_killed_nothing_is_left():
     finally:
         supervisor.kill()
         supervisor.wait()
-    time.sleep(0.5)
+    deadline = time.monotonic() + 2.0  # a few milliseconds on a quiet machine
+    while living(mark) and time.monotonic() < deadline:
+        time.sleep(0.02)
     assert living(mark) == 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,8 @@ def test_what_can_be_asked_without_changing_anything_answers_here():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="needs root to take rights away")
 def test_root_without_its_capabilities_may_not_become_another_user():
+    if shutil.which("setpriv") is None:
+        pytest.skip("needs setpriv")
     command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-I", trials.__file__]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -68,6 +71,8 @@ def test_root_without_its_capabilities_may_not_become_another_user():
 
 def test_a_masked_proc_is_noticed():
     """Containers cover parts of /proc; the kernel then refuses a fresh one, and a box without it shows other runs."""
+    if shutil.which("unshare") is None:
+        pytest.skip("needs unshare")
     mask = "mount --make-rprivate / && mount -t tmpfs none /proc/tty && exec "
     command = ["unshare", "-Urm", "sh", "-c", f"{mask} {sys.executable} -I {trials.__file__}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
