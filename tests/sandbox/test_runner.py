@@ -109,6 +109,13 @@ def test_a_box_that_cannot_start_is_our_failure_and_says_why(monkeypatch):
     assert "FileNotFoundError" in result.message
 
 
+def test_a_working_directory_on_disk_is_gone_however_deep_and_closed_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = "import os\nfor _ in range(2000):\n    os.mkdir('d'); os.chdir('d')\nos.chmod('.', 0)"
+    assert run(script, SMALL, level="limits", minimum="limits").status == "ok"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_interpreter_is_shown_with_its_own_folder_and_never_with_a_home_or_the_whole_disk(tmp_path, monkeypatch):
     assert ("/usr", "/usr") in runner.python_binds(sys.executable)
     fake = tmp_path / "bin" / "python"

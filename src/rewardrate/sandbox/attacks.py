@@ -218,6 +218,11 @@ EATING = [
         "i = 0\nwhile True:\n    open(f'f{i}', 'w').close(); i += 1",
         ("error", "killed", "memory", "timeout"),
     ),
+    Attack(
+        "bury closed folders deep",
+        "import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nos.chmod('.', 0)",
+        ("ok", "error"),
+    ),
     Attack("print for ever", "import sys\nwhile True: sys.stdout.write('x' * 65536)", ("killed",)),
     Attack("print to the error stream for ever", "import os\nwhile True: os.write(2, b'x' * 65536)", ("killed",)),
 ]
