@@ -1,11 +1,13 @@
 """The judgement can fail: without isolation the same scripts steal and reach."""
 
+import dataclasses
 import sys
 
 import pytest
 
 from rewardrate.sandbox.attacks import HONEST, REACHING, READING
-from rewardrate.sandbox.stage import Stage
+from rewardrate.sandbox.result import Result
+from rewardrate.sandbox.stage import Judgement, Stage
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="isolation is Linux's")
 
@@ -31,3 +33,14 @@ def test_the_stage_leaves_nothing_behind():
         assert folder.exists()
     assert not folder.exists()
     assert victim.poll() is not None
+
+
+def test_lateness_alone_is_told_apart_from_damage_and_is_noticed():
+    quick = dataclasses.replace(Result("ok", 0.1, 0.1, 1, "", "", {}), settle_seconds=0.1)
+    late = dataclasses.replace(quick, settle_seconds=0.9)
+    with Stage() as stage:
+        assert stage._damage(HONEST[1], quick) == ""
+        assert stage._damage(HONEST[1], late) == "it was over 0.90 s late"
+        assert Judgement(HONEST[1], False, stage._damage(HONEST[1], late), late).only_late
+        stolen = dataclasses.replace(late, stdout=stage.secret)
+        assert not Judgement(HONEST[1], False, stage._damage(HONEST[1], stolen), stolen).only_late

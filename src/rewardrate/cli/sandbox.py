@@ -29,7 +29,8 @@ examples:
 CHECK_DETAILS = """\
 Runs the attack suite (about seventy scripts that steal, kill, reach, change, stay, eat and forge, and a few honest
 ones) against the strongest isolation this machine allows, or the level named. The exit code is 1 if anything gets
-through that the level is not known to let through, or if an entry of that list is stale. About half a minute.
+through that the level is not known to let through, or if an entry of that list is stale. A script that
+was late and nothing else is tried once more. About half a minute.
 
 examples:
   rewardrate sandbox check

@@ -38,6 +38,8 @@ class Result:
     "Share of the owned cores' time that others used meanwhile."
     overhead_seconds: float = 0.0
     "Set-up, clean-up and collection, outside the measured window."
+    settle_seconds: float = 0.0
+    "From the script's exit or deadline until its whole tree was gone and the report was here."
     stragglers: int = 0
     "Processes that outlived the main one and were killed."
 

@@ -88,7 +88,6 @@ def _once(
     python: str | None,
 ) -> Result:
     mode = MODES.get(level.name, "namespaces")
-    start = time.monotonic()
     with cores.owned(limits.cores) as owned, _work(mode, owned[0]) as work:
         begun = time.monotonic()
         wanted = level.name == "namespaces+cgroup" or (mode == "uid" and os.geteuid() == 0)
@@ -98,8 +97,9 @@ def _once(
             config["collect"] = list(collect)
             config["groups"] = group.joins if group else []
             report = supervise(config, limits.output_bytes)
+            over = time.monotonic_ns()
             peak, ran_out = (group.peak_bytes(), group.ran_out()) if group else (0, False)
-    return _result(report, limits, level, max(0.0, time.monotonic() - begun), peak, ran_out, start)
+    return _result(report, limits, level, max(0.0, time.monotonic() - begun), peak, ran_out, over)
 
 
 def _config(
@@ -184,7 +184,7 @@ def _work(mode: str, slot: int) -> Iterator[str]:
 
 
 def _result(
-    report: Report, limits: Limits, level: Level, seconds_all: float, peak: int, ran_out: bool, start: float
+    report: Report, limits: Limits, level: Level, seconds_all: float, peak: int, ran_out: bool, over: int
 ) -> Result:
     found = report.found
     if "seconds" not in found:
@@ -217,6 +217,7 @@ def _result(
         found["wait_seconds"],
         found["foreign_share"],
         max(0.0, seconds_all - found["seconds"]),
+        max(0.0, (over - found["end"]) / 1e9),
         found["stragglers"],
     )
 

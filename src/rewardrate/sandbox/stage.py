@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from rewardrate.sandbox.limits import MIB, Limits
 from rewardrate.sandbox.result import Result
 from rewardrate.sandbox.runner import run
 
-LATE_SECONDS = 0.5  # how much later than its deadline a run may be over, set-up and clean-up apart
+LATE_SECONDS = 0.5  # from a script's exit or deadline until its whole tree must be gone
 LIMITS = Limits(
     seconds=LIMIT,
     memory_bytes=512 * MIB,
@@ -40,6 +39,11 @@ class Judgement:
     held: bool
     why: str
     result: Result
+
+    @property
+    def only_late(self) -> bool:
+        """Whether nothing is wrong but the time it took to end, which a busy machine can explain."""
+        return self.why.startswith("it was over") and ";" not in self.why
 
 
 class Stage:
@@ -80,7 +84,11 @@ class Stage:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def judge(self, attack: Attack, level: str | None = None) -> Judgement:
-        """Run the attack and look at what it did."""
+        """Run the attack and look at what it did; one that was late and nothing else is tried once more."""
+        judgement = self._try(attack, level)
+        return self._try(attack, level) if judgement.only_late else judgement
+
+    def _try(self, attack: Attack, level: str | None) -> Judgement:
         names = {
             "ANSWERS": str(self.answers),
             "OTHER": str(self.other),
@@ -92,7 +100,6 @@ class Stage:
         }
         prelude = "".join(f"{name} = {value!r}\n" for name, value in names.items())
         prelude += "import os as _os\nDATA = _os.path.realpath('data/task')\n"
-        start = time.monotonic()
         result = run(
             prelude + attack.script,
             LIMITS,
@@ -103,10 +110,10 @@ class Stage:
             level=level,
             minimum="limits",
         )
-        why = self._damage(attack, result, time.monotonic() - start)
+        why = self._damage(attack, result)
         return Judgement(attack, not why, why, result)
 
-    def _damage(self, attack: Attack, result: Result, seconds: float) -> str:
+    def _damage(self, attack: Attack, result: Result) -> str:
         """What went wrong, or nothing."""
         returned = (
             result.stdout + result.stderr + "".join(content.decode("latin-1") for content in result.files.values())
@@ -120,8 +127,7 @@ class Stage:
             "the data changed": self._read(self.data / "train.csv") != "id,x\n1,2\n",
             "another run changed": self._read(self.other / "secret.txt") != self.secret,
             "a process was left": self._left() > 0,
-            f"it was over {seconds - result.overhead_seconds - LIMIT:.2f} s late": seconds - result.overhead_seconds
-            > LIMIT + LATE_SECONDS,
+            f"it was over {result.settle_seconds:.2f} s late": result.settle_seconds > LATE_SECONDS,
             "control characters came through": any(ord(c) < 32 and c not in "\n\t" for c in returned),
             "the collected file is not its own": attack.name.startswith(("have a", "a ")) and bool(result.files),
             "its submission was lost": attack.name == "honest: write a submission" and not result.files,

@@ -70,6 +70,7 @@ class Watch:
             "verdict": self.verdict,
             "status": self.status,
             "seconds": seconds,
+            "end": end,
             "cpu_seconds": used,
             "peak_memory_bytes": max(self.peak, usage.ru_maxrss * 1024),
             "wait_seconds": self.wait_seconds,
