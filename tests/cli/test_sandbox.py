@@ -45,7 +45,11 @@ def test_run_prints_json_and_a_failing_script_is_exit_code_1(capsys, script):
         (["run", "script.py", "--set", "cores=0"], "limits.cores = 0"),
         (["run", "script.py", "--set", "corse=1"], "did you mean 'cores'"),
         (["run", "script.py", "--level", "namespace"], "did you mean 'namespaces'"),
+        (["run", "script.py", "--clock", "wrist"], "it must be one of wall, cpu, warm"),
+        (["run", "script.py", "--hide", "/usr"], "hide the parts of it"),
         (["check", "--level", "limits"], "the attacks would be real"),
+        (["check", "--clock", "wram"], "did you mean 'warm'"),
+        (["calibrate", "--runs", "0"], "runs = 0"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(capsys, script, arguments, words):
@@ -67,6 +71,26 @@ def test_check_says_what_held_and_notices_surprises_and_stale_entries(capsys, sc
     monkeypatch.setattr(attacks, "KNOWN", {**attacks.KNOWN, level: frozenset()})
     assert main(["sandbox", "check", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["broken"] == {"a lie": "it got what it must not"}
+
+
+def test_run_names_the_clock_and_hides_what_it_is_told_to(capsys, script, tmp_path):
+    (tmp_path / "shown").mkdir()
+    tmp_path.chmod(0o755)
+    (tmp_path / "shown" / "answers").write_text("42")
+    script.write_text("print(repr(open('data/x/answers').read()))")
+    arguments = ["--set", "cores=1", "--data", f"x={tmp_path / 'shown'}", "--hide", str(tmp_path / "shown" / "answers")]
+    assert main(["sandbox", "run", str(script), *arguments, "--clock", "cpu", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["stdout"], result["clock"]) == ("''\n", "cpu")
+    assert result["priced_seconds"] == result["cpu_seconds"]
+
+
+def test_calibrate_scores_the_machine(capsys, script):
+    assert main(["sandbox", "calibrate", "--runs", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["score"] > 0
+    assert main(["sandbox", "calibrate", "--runs", "1"]) == 0
+    assert capsys.readouterr().out.startswith("score ")
 
 
 def sandbox_level():

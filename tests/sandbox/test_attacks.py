@@ -15,7 +15,7 @@ from rewardrate.sandbox.attacks import ATTACKS, KNOWN
 from rewardrate.sandbox.stage import Stage
 
 SYSTEM_PYTHON = "/usr/bin/python3"
-GROUPS = ["READING", "REACHING", "KILLING", "CHANGING", "STAYING", "EATING", "FORGING", "HONEST"]
+GROUPS = ["READING", "HIDING", "REACHING", "KILLING", "CHANGING", "STAYING", "EATING", "FORGING", "HONEST"]
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="isolation is Linux's")
 
 
@@ -29,10 +29,10 @@ def skip_unless(level):
         pytest.skip(f"this machine allows {strongest()} at most")
 
 
-def broken(level, scripts, python=None):
+def broken(level, scripts, python=None, clock="wall"):
     """Names of the attacks that got through, and why."""
     found = {}
-    with Stage(python) as stage:
+    with Stage(python, clock) as stage:
         for attack in scripts:
             judgement = stage.judge(attack, level)
             if not judgement.held:
@@ -49,6 +49,14 @@ def test_nothing_gets_out_of_a_namespace(level, group):
 
 
 @linux
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("level", ["namespaces+cgroup", "namespaces"])
+def test_nothing_gets_out_of_a_namespace_that_a_warm_server_forked_into(level, group):
+    skip_unless(level)
+    assert broken(level, getattr(attacks, group), clock="warm") == {}
+
+
+@linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="another uid needs root")
 @pytest.mark.parametrize("group", GROUPS)
 def test_another_uid_with_landlock_and_seccomp_holds_all_but_what_is_known(group):
@@ -61,8 +69,10 @@ def test_another_uid_with_landlock_and_seccomp_holds_all_but_what_is_known(group
 
 @linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming an ordinary user needs root")
-@pytest.mark.parametrize("level", ["namespaces", "landlock+seccomp"])
-def test_an_ordinary_user_gets_the_same_protection(level):
+@pytest.mark.parametrize(
+    ("level", "clock"), [("namespaces", "wall"), ("landlock+seccomp", "wall"), ("namespaces", "warm")]
+)
+def test_an_ordinary_user_gets_the_same_protection(level, clock):
     """The suite as uid 65534, with the system's Python and a copy of the source that it may read."""
     version = subprocess.run(
         [SYSTEM_PYTHON, "-c", "import sys; print(sys.version_info >= (3, 11))"],
@@ -77,6 +87,7 @@ def test_an_ordinary_user_gets_the_same_protection(level):
         shutil.copytree(Path(levels.__file__).parents[2] / "rewardrate", folder / "rewardrate")
         folder.chmod(0o755)
         command = [SYSTEM_PYTHON, "-B", "-m", "rewardrate", "sandbox", "check", "--json", "--level", level]
+        command += ["--clock", clock]
         environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), "HOME": "/nonexistent"}
         done = subprocess.run(
             command,
@@ -94,6 +105,46 @@ def test_an_ordinary_user_gets_the_same_protection(level):
         found = json.loads(done.stdout)
         assert (found["level"], found["tried"]) == (level, len(ATTACKS))
         assert set(found["broken"]) == KNOWN[level], found["broken"]
+    finally:
+        shutil.rmtree(folder)
+
+
+OWN_FILE = """
+import sys
+from rewardrate.sandbox.attacks import CHANGING
+from rewardrate.sandbox.stage import Stage
+attack = next(attack for attack in CHANGING if attack.name == "change the running interpreter's file")
+for clock in ("wall", "warm"):
+    with Stage(sys.argv[1], clock) as stage:
+        judgement = stage.judge(attack, "namespaces")
+        print(clock, judgement.held, judgement.why, judgement.result.stderr)
+"""
+
+
+@linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming an ordinary user needs root")
+def test_a_user_who_owns_the_interpreter_cannot_change_it_from_inside_cold_or_warm():
+    folder = Path(tempfile.mkdtemp(prefix="rewardrate-user-"))
+    who = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
+    try:
+        shutil.copytree(Path(levels.__file__).parents[2] / "rewardrate", folder / "source" / "rewardrate")
+        folder.chmod(0o755)
+        (folder / "own").mkdir()
+        os.chown(folder / "own", 65534, 65534)
+        python = str(folder / "own" / "venv" / "bin" / "python")
+        make = [SYSTEM_PYTHON, "-m", "venv", "--copies", "--without-pip", str(folder / "own" / "venv")]
+        if subprocess.run(make, check=False, capture_output=True, **who).returncode != 0:
+            pytest.skip("needs a Python 3.11 that every user may run")
+        assert os.stat(python).st_uid == 65534
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder / "source"), "HOME": "/nonexistent"}
+        command = [SYSTEM_PYTHON, "-B", "-c", OWN_FILE, python]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **who)
+        if "this machine allows" in done.stderr:
+            pytest.skip(done.stderr.strip().splitlines()[-1])
+        assert [line.split()[:2] for line in done.stdout.splitlines() if line] == [
+            ["wall", "True"],
+            ["warm", "True"],
+        ], done
     finally:
         shutil.rmtree(folder)
 

@@ -1,7 +1,9 @@
 """A group limits memory where the machine lets us make one, and is gone afterwards."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +49,76 @@ def test_where_there_are_no_groups_there_is_none(monkeypatch, tmp_path):
 def test_a_group_that_cannot_be_read_says_nothing(tmp_path):
     lost = cgroups.Group((tmp_path,), 2)
     assert (lost.peak_bytes(), lost.ran_out()) == (0, False)
+
+
+def test_limits_are_handed_down_once(tmp_path):
+    control = tmp_path / "cgroup.subtree_control"
+    control.write_text("cpu")
+    cgroups._share(tmp_path)
+    assert control.read_text() == "+memory +pids"
+    control.write_text("cpu memory pids")
+    cgroups._share(tmp_path)
+    assert control.read_text() == "cpu memory pids"
+
+
+def test_our_place_in_a_delegated_group_is_above_our_own_processes(monkeypatch, tmp_path):
+    (tmp_path / "cgroup").write_text("0::/user.slice/scope/rewardrate-own\n")
+    real = Path.read_text
+    monkeypatch.setattr(
+        Path, "read_text", lambda self: real(tmp_path / "cgroup" if str(self) == "/proc/self/cgroup" else self)
+    )
+    assert cgroups._places() == (None, Path("/sys/fs/cgroup/user.slice/scope"))
+
+
+def test_processes_of_a_delegated_version_2_group_move_to_a_child_of_it_and_of_another_group_do_not():
+    base = next(
+        (Path(line.split()[1]) for line in Path("/proc/mounts").read_text().splitlines() if " cgroup2 " in line), None
+    )
+    if base is None or not os.access(base, os.W_OK) or "memory" in (base / "cgroup.controllers").read_text():
+        pytest.skip("needs a version 2 hierarchy of our own without controllers")
+    place = base / f"rewardrate-test-{os.getpid()}"
+    place.mkdir()
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        (place / "cgroup.procs").write_text(str(child.pid))
+        with pytest.raises(OSError, match=r"\w"):  # there is no memory controller here to hand down
+            cgroups._share(place)
+        assert not cgroups.delegated(place)
+        assert (place / "cgroup.procs").read_text().split() == [str(child.pid)]
+        os.setxattr(place, "user.delegate", b"1")
+        assert cgroups.delegated(place)
+        with pytest.raises(OSError, match=r"\w"):
+            cgroups._share(place)
+        assert (place / "cgroup.procs").read_text() == ""
+        assert (place / cgroups.OWN / "cgroup.procs").read_text().split() == [str(child.pid)]
+    finally:
+        child.kill()
+        child.wait()
+        cgroups._remove(place / cgroups.OWN)
+        cgroups._remove(place)
+    assert not place.exists()
+
+
+def test_a_version_2_group_limits_memory_and_processes_and_spares_the_init(monkeypatch, tmp_path):
+    (tmp_path / "cgroup.subtree_control").write_text("memory pids")
+    monkeypatch.setattr(cgroups, "_places", lambda: (None, tmp_path))
+    made = cgroups._make(2**20, 9)
+    assert made.version == 2
+    assert {path.name: path.read_text() for path in made.folders[0].iterdir()} == {
+        "memory.max": "1048576",
+        "pids.max": "9",
+    }
+    (made.folders[0] / "memory.peak").write_text("77")
+    (made.folders[0] / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
+    assert (made.peak_bytes(), made.ran_out()) == (77, True)
+
+
+def test_groups_of_dead_supervisors_are_swept_and_those_of_living_ones_are_not(tmp_path):
+    dead, living = tmp_path / f"rewardrate-{2**22 + 1}-0", tmp_path / f"rewardrate-{os.getpid()}-7"
+    used, other = tmp_path / f"rewardrate-{2**22 + 1}-1", tmp_path / "rewardrate-trial-x"
+    for folder in (dead, living, used, other):
+        folder.mkdir()
+    (used / "child").mkdir()
+    cgroups.sweep(tmp_path)
+    cgroups.sweep(tmp_path / "nowhere")
+    assert {folder.name for folder in tmp_path.iterdir()} == {living.name, used.name, other.name}

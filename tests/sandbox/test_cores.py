@@ -1,5 +1,6 @@
 """Cores belong to one run at a time, across processes."""
 
+import os
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 from rewardrate.errors import InputError
 from rewardrate.sandbox import cores
+from rewardrate.sandbox.stop import Stop, Stopped
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cores are pinned on Linux")
 
@@ -56,3 +58,50 @@ def test_a_process_that_is_killed_gives_its_cores_back(own_folder):
 def test_more_cores_than_there_are_is_a_mistake():
     with pytest.raises(InputError, match=r"limits\.cores"), cores.owned(10_000):
         pass
+
+
+def test_who_needs_all_cores_is_not_passed_by_those_who_need_one(own_folder):
+    if len(cores.usable()) < 2:
+        pytest.skip("needs two cores")
+    code = (
+        f"from pathlib import Path\nfrom rewardrate.sandbox import cores\ncores.FOLDER = Path({str(own_folder)!r})\n"
+        "import time\nprint('go', flush=True)\n"
+        "while True:\n    with cores.owned(1): time.sleep(0.05)\n"
+    )
+    others = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    try:
+        for other in others:
+            assert other.stdout.readline() == "go\n"
+        for _ in range(3):
+            with cores.owned(len(cores.usable()), patience_seconds=10) as mine:
+                assert mine == cores.usable()
+    finally:
+        for other in others:
+            other.kill()
+            other.communicate()
+
+
+def test_a_stop_ends_the_waiting_and_leaves_every_lock_free():
+    stop = Stop()
+    with cores.owned(1):
+        stop.set()
+        with pytest.raises(Stopped), cores.owned(len(cores.usable()), stop=stop):
+            pass
+    stop.close()
+    with cores.owned(len(cores.usable()), patience_seconds=1.0):
+        pass
+
+
+def test_waiting_for_some_cores_does_not_block_who_may_use_others(monkeypatch):
+    if len(cores.usable()) < 2:
+        pytest.skip("needs two cores")
+    first, second, *_ = cores.usable()
+    monkeypatch.setattr(cores, "usable", lambda: [first])
+    with cores.owned(1):
+        waiting: dict[str, int] = {}
+        assert not cores._take(1, waiting)  # has the gate of the first core, and waits
+        monkeypatch.setattr(cores, "usable", lambda: [second])
+        with cores.owned(1, patience_seconds=1.0) as other:
+            assert other == [second]
+        for file in waiting.values():
+            os.close(file)

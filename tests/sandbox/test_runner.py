@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewardrate.errors import InputError
-from rewardrate.sandbox import Limits, levels, run, runner
+from rewardrate.sandbox import Limits, levels, orders, run, runner
 from rewardrate.sandbox.limits import MIB
 
 SMALL = Limits(seconds=5, memory_bytes=256 * MIB, cores=1, disk_bytes=32 * MIB)
@@ -103,7 +103,7 @@ def test_the_script_sees_its_environment_files_data_and_cores_and_no_others():
 
 
 def test_a_box_that_cannot_start_is_our_failure_and_says_why(monkeypatch):
-    monkeypatch.setattr(runner, "SCRIPT", "no/such/folder/script.py")
+    monkeypatch.setattr(orders, "SCRIPT", "no/such/folder/script.py")
     result = run("pass", SMALL)
     assert result.status == "sandbox-failure"
     assert "FileNotFoundError" in result.message
@@ -116,18 +116,6 @@ def test_a_working_directory_on_disk_is_gone_however_deep_and_closed_it_is(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interpreter_is_shown_with_its_own_folder_and_never_with_a_home_or_the_whole_disk(tmp_path, monkeypatch):
-    assert ("/usr", "/usr") in runner.python_binds(sys.executable)
-    fake = tmp_path / "bin" / "python"
-    fake.parent.mkdir()
-    fake.symlink_to("/bin/true")
-    (tmp_path / "lib" / "python3.11").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for python in (str(fake), "/nonexistent/python"):
-        with pytest.raises(InputError, match="python"):
-            runner.python_binds(python)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -136,6 +124,8 @@ def test_an_interpreter_is_shown_with_its_own_folder_and_never_with_a_home_or_th
         ({"level": "limits"}, "which lacks any protection"),
         ({"data": {"task": Path("/nonexistent")}}, "there is no such file"),
         ({"data": {"../x": Path("/tmp")}}, "a name is made of"),
+        ({"hide": ["/usr"]}, "it holds /usr"),
+        ({"clock": "wrist"}, "it must be one of wall, cpu, warm"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_starts(arguments, words):
@@ -171,6 +161,35 @@ def test_when_the_supervisor_is_killed_nothing_is_left():
     while living(mark) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert living(mark) == 0
+
+
+def test_nothing_is_removed_through_a_mount(tmp_path, monkeypatch):
+    assert runner._mounted_below("/sys") or runner._mounted_below("/dev")
+    assert not runner._mounted_below(str(tmp_path))
+    if os.geteuid() != 0:
+        return
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("x")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = f"import ctypes, os\nos.mkdir('m')\nprint(ctypes.CDLL(None).mount({str(kept)!r}.encode(), b'm', None, 4096, None), os.getcwd())"
+    result = run(script, SMALL, level="limits", minimum="limits")
+    code, folder = result.stdout.split()
+    assert (kept / "file").exists()
+    if code == "0":
+        subprocess.run(["umount", f"{folder}/m"], check=True)
+
+
+def test_a_script_that_takes_even_the_inits_memory_is_charged_for_it():
+    if levels.try_isolation().level.name != "namespaces+cgroup":
+        pytest.skip("needs a memory group")
+    limits = Limits(seconds=20, memory_bytes=32 * MIB, cores=1, disk_bytes=64 * MIB)
+    fill = (
+        "import os\nfor i in range(200):\n    if os.fork() == 0:\n"
+        "        open(f'/dev/shm/{i}', 'wb').write(bytes(1 << 20))\n        open(f'x{i}', 'wb').write(bytes(1 << 20))\n"
+        "        os._exit(0)\n    os.wait()\n"
+    )
+    assert run(fill, limits).status == "memory"
 
 
 def living(mark):

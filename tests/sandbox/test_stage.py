@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rewardrate.sandbox.attacks import HONEST, REACHING, READING
+from rewardrate.sandbox.attacks import HIDING, HONEST, REACHING, READING
 from rewardrate.sandbox.result import Result
 from rewardrate.sandbox.stage import Judgement, Stage
 
@@ -13,11 +13,15 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="is
 
 BITE = {"read the answers", "read another run", "walk the disk", "read the answers through a link"}
 
+SHOW = {"read a hidden file", "read a file that is hidden alone", "list a hidden folder"}
+
 
 def test_with_limits_alone_the_harmless_ones_get_through_and_are_noticed():
     with Stage() as stage:
         stolen = {attack.name for attack in READING if not stage.judge(attack, "limits").held}
         assert stolen >= BITE
+        shown = [attack for attack in HIDING if attack.name in SHOW]  # never those that mount: here they would be real
+        assert {attack.name for attack in shown if not stage.judge(attack, "limits").held} == SHOW
         reached = set()
         for attack in REACHING[:3]:
             if not stage.judge(attack, "limits").held:

@@ -48,6 +48,18 @@ def test_the_trial_of_groups_removes_the_group_it_made(tmp_path):
     assert not trials._limited(str(tmp_path / "nowhere"), "memory.max")
 
 
+def test_a_folder_without_controllers_is_no_delegated_group(tmp_path):
+    assert not trials._delegated(str(tmp_path))
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
+    (tmp_path / "cgroup.subtree_control").write_text("")
+    assert not trials._delegated(str(tmp_path))
+    try:
+        os.setxattr(tmp_path, "user.delegate", b"1")
+    except OSError:
+        pytest.skip("no attributes here")
+    assert trials._delegated(str(tmp_path))
+
+
 def test_an_unknown_architecture_has_no_known_seccomp_number(monkeypatch):
     fake = os.uname_result(("Linux", "host", "6", "x", "riscv64"))
     monkeypatch.setattr(trials.os, "uname", lambda: fake)

@@ -23,11 +23,12 @@ The exit code is 0 if the script's is.
 examples:
   rewardrate sandbox run script.py
   rewardrate sandbox run script.py --seconds 60 --data train=data/train.csv --collect submission.csv
+  rewardrate sandbox run script.py --clock warm --hide .venv/lib/python3.11/site-packages/sklearn/datasets/data
   rewardrate sandbox run script.py --set memory_bytes=2000000000 --set cores=1 --json
 """
 
 CHECK_DETAILS = """\
-Runs the attack suite (about seventy scripts that steal, kill, reach, change, stay, eat and forge, and a few honest
+Runs the attack suite (about eighty scripts that steal, kill, reach, change, stay, eat and forge, and a few honest
 ones) against the strongest isolation this machine allows, or the level named. The exit code is 1 if anything gets
 through that the level is not known to let through, or if an entry of that list is stale. A script that
 was late and nothing else is tried once more. About half a minute.
@@ -35,6 +36,17 @@ was late and nothing else is tried once more. About half a minute.
 examples:
   rewardrate sandbox check
   rewardrate sandbox check --level namespaces --json
+  rewardrate sandbox check --clock warm
+"""
+
+CALIBRATE_DETAILS = """\
+Runs a fixed piece of work (interpreter, matrix product, sort; about a second) in the box on one core and scores the
+machine by the best run: score 2 means that a script takes about half the seconds of the reference machine. Store it
+beside seconds that are to be compared with those of another machine; nothing is rescaled by it silently.
+
+examples:
+  rewardrate sandbox calibrate
+  rewardrate sandbox calibrate --runs 10 --json
 """
 
 
@@ -48,6 +60,7 @@ def commands() -> dict[str, Command]:
     return {
         "run": Command("run one untrusted script under limits", RUN_DETAILS, _run_arguments, _run),
         "check": Command("attack this machine's isolation", CHECK_DETAILS, _check_arguments, _check),
+        "calibrate": Command("score this machine's speed", CALIBRATE_DETAILS, _calibrate_arguments, _calibrate),
     }
 
 
@@ -60,7 +73,11 @@ def _run_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--collect", action="append", default=[], metavar="FILE", help="bring this file back, next to here"
     )
+    parser.add_argument(
+        "--hide", action="append", default=[], metavar="PATH", help="what must not be read, inside what is shown"
+    )
     parser.add_argument("--level", metavar="NAME", help="isolation level (default: the strongest that works)")
+    parser.add_argument("--clock", metavar="NAME", default="wall", help="wall (default), cpu, or warm: without imports")
     parser.flag_set("memory_bytes=2000000000")
     parser.flag_json()
 
@@ -82,12 +99,13 @@ def _run(args: argparse.Namespace) -> int:
             raise InputError("--data", word, "it must read NAME=PATH")
         data[name] = Path(path)
     minimum = {} if args.level is None else {"minimum": args.level}
-    result = run(script, limits, data=data, collect=args.collect, level=args.level, **minimum)
+    asked = {"collect": args.collect, "hide": args.hide, "clock": args.clock}
+    result = run(script, limits, data=data, level=args.level, **asked, **minimum)
     for name, content in result.files.items():
         Path(Path(name).name).write_bytes(content)
     if args.json:
         shown = {key: value for key, value in dataclasses.asdict(result).items() if key != "files"}
-        print(json.dumps(shown | {"files": sorted(result.files), "contaminated": result.contaminated}))
+        print(json.dumps(shown | {"files": sorted(result.files)} | _derived(result)))
     else:
         sys.stdout.write(result.stdout)
         sys.stderr.write(result.stderr)
@@ -95,19 +113,27 @@ def _run(args: argparse.Namespace) -> int:
     return 0 if result.status == "ok" else 1
 
 
+def _derived(result: Any) -> dict[str, Any]:
+    return {"contaminated": result.contaminated, "priced_seconds": result.priced_seconds}
+
+
 def _last_line(result: Any) -> str:
-    used = f"{result.seconds:.2f} s, {result.cpu_seconds:.2f} s of CPU, {result.peak_memory_bytes / 2**20:.0f} MiB"
+    without = " without imports" if result.clock == "warm" else ""
+    memory = f"{result.peak_memory_bytes / 2**20:.0f} MiB"
+    used = f"{result.seconds:.2f} s{without}, {result.cpu_seconds:.2f} s of CPU, {memory}"
     why = f" ({result.message})" if result.message else ""
     return f"{result.status}{why}: {used}, isolated by {result.level}"
 
 
 def _check_arguments(parser: Parser) -> None:
     parser.add_argument("--level", metavar="NAME", help="isolation level (default: the strongest that works)")
+    parser.add_argument("--clock", metavar="NAME", default="wall", help="wall (default), cpu or warm")
     parser.flag_json()
 
 
 def _check(args: argparse.Namespace) -> int:
     from rewardrate.sandbox.attacks import ATTACKS, KNOWN
+    from rewardrate.sandbox.job import check_clock
     from rewardrate.sandbox.runner import choose
     from rewardrate.sandbox.stage import Stage
 
@@ -116,7 +142,8 @@ def _check(args: argparse.Namespace) -> int:
         rule = "this level does not stop a hostile script, so the attacks would be real"
         raise InputError("level", level, rule, "run it as an ordinary user, or at a stronger level")
     judged = []
-    with Stage() as stage, Progress("attacks", len(ATTACKS)) as bar:
+    check_clock(args.clock)
+    with Stage(clock=args.clock) as stage, Progress("attacks", len(ATTACKS)) as bar:
         for attack in ATTACKS:
             judged.append(stage.judge(attack, level))
             bar(len(judged))
@@ -140,3 +167,23 @@ def _check(args: argparse.Namespace) -> int:
         print(table(["attack", "", "what happened"], rows))
     print(f"{level}: {len(judged) - len(broken)} of {len(judged)} held, {len(surprises)} surprises.")
     return 1 if surprises or stale else 0
+
+
+def _calibrate_arguments(parser: Parser) -> None:
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="how many times (default 5); the best counts")
+    parser.add_argument("--level", metavar="NAME", help="isolation level (default: the strongest that works)")
+    parser.flag_json()
+
+
+def _calibrate(args: argparse.Namespace) -> int:
+    from rewardrate.sandbox.calibration import calibrate
+
+    found = calibrate(args.runs, level=args.level)
+    if args.json:
+        print(json.dumps(dataclasses.asdict(found)))
+        return 0
+    print(f"score {found.score:.3f}: {found.seconds:.3f} s, best of {found.runs} at {found.level}")
+    if found.contaminated or found.spread > 0.15:
+        busy = f"{found.contaminated} of {found.runs} runs were disturbed and they differ by {found.spread:.0%}"
+        print(f"{busy}: repeat it when the machine is quiet", file=sys.stderr)
+    return 0

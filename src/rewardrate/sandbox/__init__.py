@@ -6,14 +6,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rewardrate.sandbox.job import Job as Job
     from rewardrate.sandbox.limits import Limits as Limits
+    from rewardrate.sandbox.pool import Executor as Executor
+    from rewardrate.sandbox.pool import Pool as Pool
     from rewardrate.sandbox.result import Result as Result
     from rewardrate.sandbox.runner import run as run
 
-__all__ = ["Limits", "Result", "run"]
+__all__ = ["Executor", "Job", "Limits", "Pool", "Result", "run"]
 
 # Loaded on first use: the init inside a box imports `rewardrate.sandbox.box` and must not pay for the rest.
-_LAZY = {"Limits": "limits", "Result": "result", "run": "runner"}
+_LAZY = {
+    "Executor": "pool",
+    "Job": "job",
+    "Limits": "limits",
+    "Pool": "pool",
+    "Result": "result",
+    "run": "runner",
+}
 
 
 def __getattr__(name: str) -> Any:

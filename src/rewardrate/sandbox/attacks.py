@@ -14,7 +14,7 @@ LIMIT = 2.0  # seconds an attack gets
 
 @dataclass(frozen=True)
 class Attack:
-    """One script. The stage's secrets are in its names: ANSWERS, OTHER, VICTIM, SUPERVISOR, PORT, SOCKET, DATA."""
+    """One script. The stage's secrets are in its names: ANSWERS, HIDDEN, LABELS, OTHER, VICTIM, SUPERVISOR, PORT..."""
 
     name: str
     script: str
@@ -75,6 +75,74 @@ READING = [
         _quiet("import os\nfor n in range(3, 256):\n    try: print(n, os.read(n, 100))\n    except OSError: pass"),
     ),
 ]
+HIDING = [
+    Attack("read a hidden file", _quiet("print(open(HIDDEN).read())")),
+    Attack("read a file that is hidden alone", _quiet("print(open(LABELS).read())")),
+    Attack(
+        "read a hidden file through links",
+        _quiet(
+            "import os\nos.symlink(HIDDEN, 'a')\nos.symlink(os.path.dirname(HIDDEN), 'b')\nos.symlink(os.path.dirname(LABELS), 'c')\n"
+            "for p in ('a', 'b/answers.csv', 'c/labels.csv', 'c/values/answers.csv'):\n    try: print(open(p).read())\n    except OSError as e: print(e)"
+        ),
+    ),
+    Attack(
+        "read a hidden file through /proc",
+        _quiet(
+            "import os\nfor way in ('/proc/self/root', '/proc/1/root', '/proc/thread-self/root', f'/proc/{os.getppid()}/root', '/proc/self/cwd/..'):\n"
+            "    for p in (HIDDEN, LABELS):\n        try: print(open(way + p).read())\n        except OSError as e: print(e)"
+        ),
+    ),
+    Attack("list a hidden folder", _quiet("import os\nprint(os.listdir(os.path.dirname(HIDDEN)))")),
+    Attack(
+        "read a hidden file from its folder's descriptor",
+        _quiet(
+            "import os\nd = os.open(os.path.dirname(LABELS), os.O_PATH)\nos.chdir(os.path.dirname(LABELS))\n"
+            "for p in ('labels.csv', 'values/answers.csv', 'values/../values/answers.csv', '../package/labels.csv'):\n"
+            "    try: print(os.read(os.open(p, 0, dir_fd=d), 99))\n    except OSError as e: print(e)\n"
+            "    try: print(open(p).read())\n    except OSError as e: print(e)"
+        ),
+    ),
+    Attack(
+        "read a hidden file from another process",
+        _quiet(
+            "import subprocess, sys\nfor p in (HIDDEN, LABELS):\n    print(subprocess.run([sys.executable, '-c', f'print(open({p!r}).read())'], capture_output=True, text=True).stdout)\n"
+            "    print(subprocess.run(['cat', p], capture_output=True, text=True).stdout)"
+        ),
+    ),
+    Attack(
+        "hard-link a hidden file",
+        _quiet(
+            "import os\nfor p in (HIDDEN, LABELS):\n    os.link(p, 'x')\n    print(open('x').read())\n    os.remove('x')"
+        ),
+    ),
+    Attack(
+        "unmount what hides",
+        _quiet(
+            "import ctypes, os\nlibc = ctypes.CDLL(None)\nfor p in (os.path.dirname(HIDDEN), LABELS, DATA):\n    print([libc.umount2(p.encode(), f) for f in (0, 1, 2, 8)])\n"
+            "for p in (HIDDEN, LABELS):\n    try: print(open(p).read())\n    except OSError as e: print(e)"
+        ),
+    ),
+    Attack(
+        "mount over what hides",
+        _quiet(
+            "import ctypes, os\nlibc = ctypes.CDLL(None)\nos.mkdir('m')\nfor source in (DATA, '/', os.path.dirname(LABELS)):\n    print([libc.mount(source.encode(), b'm', None, f, None) for f in (4096, 4096 | 16384, 8192, 32 | 4096)])\n"
+            "for p in (HIDDEN, 'm/package/values/answers.csv', 'm/values/answers.csv', 'm/labels.csv', 'm' + LABELS):\n    try: print(open(p).read())\n    except OSError as e: print(e)"
+        ),
+    ),
+    Attack(
+        "take what hides away",
+        _quiet(
+            "import os, shutil\nhome = os.path.dirname(LABELS)\nfor f in (lambda: os.rename(home, home + '2'), lambda: os.rename(LABELS, 'x'), lambda: shutil.rmtree(os.path.dirname(HIDDEN), ignore_errors=True), lambda: os.remove(LABELS), lambda: os.chmod(os.path.dirname(HIDDEN), 0o777)):\n"
+            "    try: f()\n    except OSError as e: print(e)\nfor p in (HIDDEN, LABELS, 'x', home + '2/labels.csv'):\n    try: print(open(p).read())\n    except OSError as e: print(e)"
+        ),
+    ),
+    Attack(
+        "honest: import what lies beside something hidden",
+        "import sys\nsys.path.insert(0, DATA)\nfrom package import sibling\nfrom package.below import deep\nassert sibling.VALUE + deep.VALUE == 42\nimport os\nassert 'sibling.py' in os.listdir(os.path.dirname(LABELS))",
+        ("ok",),
+        True,
+    ),
+]
 REACHING = [
     Attack("connect over TCP", _quiet("import socket\nsocket.create_connection(('127.0.0.1', PORT), 1).send(b'x')")),
     Attack(
@@ -117,6 +185,13 @@ CHANGING = [
         "change the interpreter",
         _quiet(
             "import os, sys\nopen(os.path.join(os.path.dirname(os.__file__), 'os.py'), 'a').write('# forged')\nprint('LEAK', 'wrote')"
+        ),
+    ),
+    Attack(
+        "change the running interpreter's file",
+        _quiet(
+            "import os\nmode = os.stat('/proc/self/exe').st_mode & 0o777\nfor f in (lambda: os.chmod('/proc/self/exe', mode), lambda: open('/proc/self/exe', 'r+b'), lambda: os.setxattr('/proc/self/exe', 'user.x', b'y')):\n"
+            "    try: f(); print('LEAK', 'changed')\n    except OSError as e: print(e)"
         ),
     ),
     Attack(
@@ -188,7 +263,7 @@ STAYING = [
     Attack(
         "zombies",
         "import os\nfor _ in range(300):\n    try:\n        if os.fork() == 0: os._exit(0)\n    except OSError: pass",
-        ("ok", "error"),
+        ("ok", "error", "timeout"),
     ),
 ]
 EATING = [
@@ -196,7 +271,7 @@ EATING = [
     Attack(
         "eat memory in many processes",
         "import os, time\nfor _ in range(6): os.fork()\nx = [bytearray(16 << 20) for _ in range(64)]\ntime.sleep(60)",
-        ("memory", "error", "killed"),
+        ("memory", "error", "killed", "timeout"),
     ),
     Attack(
         "eat shared memory",
@@ -221,7 +296,7 @@ EATING = [
     Attack(
         "bury closed folders deep",
         "import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nos.chmod('.', 0)",
-        ("ok", "error"),
+        ("ok", "error", "timeout"),
     ),
     Attack("print for ever", "import sys\nwhile True: sys.stdout.write('x' * 65536)", ("killed",)),
     Attack("print to the error stream for ever", "import os\nwhile True: os.write(2, b'x' * 65536)", ("killed",)),
@@ -274,7 +349,19 @@ HONEST = [
 KNOWN: dict[str, frozenset[str]] = {
     "namespaces+cgroup": frozenset(),
     "namespaces": frozenset(),
-    "uid+landlock+seccomp": frozenset({"list other processes' commands"}),
-    "landlock+seccomp": frozenset({"list other processes' commands", "honest: multiprocessing"}),
+    "uid+landlock+seccomp": frozenset({"list other processes' commands", "list a hidden folder"}),
+    "landlock+seccomp": frozenset(
+        {"list other processes' commands", "list a hidden folder", "honest: multiprocessing"}
+    ),
 }
-ATTACKS: tuple[Attack, ...] = (*READING, *REACHING, *KILLING, *CHANGING, *STAYING, *EATING, *FORGING, *HONEST)
+ATTACKS: tuple[Attack, ...] = (
+    *READING,
+    *HIDING,
+    *REACHING,
+    *KILLING,
+    *CHANGING,
+    *STAYING,
+    *EATING,
+    *FORGING,
+    *HONEST,
+)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 BASE = Path("/sys/fs/cgroup")
 NUMBERS = itertools.count()
+OWN = "rewardrate-own"  # where our own processes live in a delegated group
 SPARE_PROCESSES = 8  # init and its helpers live in the group too
 
 
@@ -58,8 +59,12 @@ def group(memory_bytes: int, processes: int) -> Iterator[Group | None]:
 
 
 def _make(memory_bytes: int, processes: int) -> Group | None:
-    name = f"rewardrate-{os.getpid()}-{next(NUMBERS)}"
+    number = next(NUMBERS)
+    name = f"rewardrate-{os.getpid()}-{number}"
     one, two = _places()
+    if number == 0:
+        for place in (*(one or ()), *((two,) if two else ())):
+            sweep(place)
     with contextlib.suppress(OSError):
         if one:
             folders = tuple(place / name for place in one)
@@ -67,11 +72,52 @@ def _make(memory_bytes: int, processes: int) -> Group | None:
             return _fill(made, {"memory.limit_in_bytes": (0, memory_bytes), "pids.max": (1, processes)})
     with contextlib.suppress(OSError):
         if two:
-            (two / "cgroup.subtree_control").write_text("+memory +pids")
+            _share(two)
             made = Group((two / name,), 2)
-            limits = {"memory.max": (0, memory_bytes), "pids.max": (0, processes)}
-            return _fill(made, limits | {"memory.swap.max": (0, 0), "memory.oom.group": (0, 1)})
+            # Not memory.oom.group: it would kill the init, which lives in the group too and has to report.
+            limits = {"memory.max": (0, memory_bytes), "pids.max": (0, processes), "memory.swap.max": (0, 0)}
+            return _fill(made, limits)
     return None
+
+
+def sweep(place: Path) -> None:
+    """Remove empty groups that supervisors who were killed have left."""
+    with contextlib.suppress(OSError):
+        for folder in list(place.glob("rewardrate-*-*")):
+            _, owner, _ = folder.name.split("-", 2)
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                with contextlib.suppress(OSError):  # not empty: somebody lives there after all
+                    folder.rmdir()
+
+
+def _share(place: Path) -> None:
+    """Let the children of a version 2 group have limits. A group that has both children and processes may not, so
+    in one that was delegated to us its processes move to a child first.
+    """
+    control = place / "cgroup.subtree_control"
+    if {"memory", "pids"} <= set(control.read_text().split()):
+        return
+    try:
+        control.write_text("+memory +pids")
+    except OSError:
+        if not delegated(place):
+            raise
+        (place / OWN).mkdir(exist_ok=True)
+        for process in (place / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                (place / OWN / "cgroup.procs").write_text(process)
+        control.write_text("+memory +pids")
+
+
+def delegated(place: Path) -> bool:
+    """Whether a service manager gave us this group (systemd marks it), or it is all that we can see."""
+    if place == BASE:
+        return True
+    for name in ("user.delegate", "trusted.delegate"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(place, name) == b"1":
+                return True
+    return False
 
 
 def _fill(made: Group, limits: dict[str, tuple[int, int]]) -> Group:
@@ -101,11 +147,13 @@ def _places() -> tuple[tuple[Path, Path] | None, Path | None]:
     one = None
     if "memory" in own and "pids" in own:
         one = (BASE / "memory" / own["memory"].lstrip("/"), BASE / "pids" / own["pids"].lstrip("/"))
-    return one, (BASE / own[""].lstrip("/") if "" in own else None)
+    two = BASE / own[""].lstrip("/") if "" in own else None
+    return one, two.parent if two is not None and two.name == OWN else two
 
 
 def _remove(folder: Path) -> None:
     """Remove a group; what still lives in it is killed first."""
+    pause = 0.0005
     for _ in range(300):
         try:
             for process in (folder / "cgroup.procs").read_text().split():
@@ -115,6 +163,7 @@ def _remove(folder: Path) -> None:
         except FileNotFoundError:
             return
         except OSError:
-            time.sleep(0.01)
+            time.sleep(pause)
+            pause = min(0.01, 2 * pause)
         else:
             return

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rewardrate.errors import InputError
+from rewardrate.sandbox.stop import Stop, Stopped
 
 FOLDER = Path(tempfile.gettempdir()) / "rewardrate-cores"
 PAUSE_SECONDS = 0.02
@@ -21,53 +22,76 @@ def usable() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-@contextlib.contextmanager
-def owned(count: int, *, patience_seconds: float | None = None) -> Iterator[list[int]]:
-    """`count` cores for ourselves alone until the block ends; waits for them, at most so long.
-
-    A lock is held by an open file, so it ends with the process that holds it, however that ends.
-    """
+def check(count: int) -> None:
+    """Refuse more cores than this process may use: it would wait for ever."""
     if count > len(usable()):
         rule = f"this process may use {len(usable())} cores"
         raise InputError("limits.cores", count, rule, "ask for fewer, or use a larger machine")
+
+
+@contextlib.contextmanager
+def owned(count: int, *, patience_seconds: float | None = None, stop: Stop | None = None) -> Iterator[list[int]]:
+    """`count` cores for ourselves alone until the block ends; waits for them, at most so long, or until stopped.
+
+    A lock is held by an open file, so it ends with the process that holds it, however that ends. Whoever has
+    the gates of all its usable cores collects those that become free and keeps them, so that one who needs many is not
+    passed by those who need one. Gates are taken in ascending order, so nobody waits in a circle.
+    """
+    check(count)
     deadline = None if patience_seconds is None else time.monotonic() + patience_seconds
-    while (held := _take(count)) is None:
-        if deadline is not None and time.monotonic() > deadline:
-            raise TimeoutError(f"{count} cores were not free within {patience_seconds} s")
-        time.sleep(PAUSE_SECONDS)
+    held: dict[str, int] = {}
     try:
-        yield sorted(held)
+        while not _take(count, held):
+            if stop is not None and stop.is_set():
+                raise Stopped
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"{count} cores were not free within {patience_seconds} s")
+            time.sleep(PAUSE_SECONDS)
+        for name in [name for name in held if name.startswith("gate")]:
+            os.close(held.pop(name))
+        yield sorted(int(name.removeprefix("core-")) for name in held)
     finally:
         for file in held.values():
             os.close(file)
 
 
-def _take(count: int) -> dict[int, int] | None:
-    """Lock `count` free cores, or none: {core: open lock file}."""
+def _take(count: int, held: dict[str, int]) -> bool:
+    """Lock what is missing of the gates and then of the cores; whether there are enough. {gate or core: open file}."""
     _folder()
-    held: dict[int, int] = {}
     for core in usable():
-        file = _lock_file(core)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            continue
-        held[core] = file
-        if len(held) == count:
-            return held
-    for file in held.values():
+        if f"gate-{core}" not in held and not _lock(f"gate-{core}", held):
+            return False
+    for core in usable():
+        if sum(name.startswith("core") for name in held) < count and f"core-{core}" not in held:
+            _lock(f"core-{core}", held)
+    return sum(name.startswith("core") for name in held) >= count
+
+
+def _lock(name: str, held: dict[str, int]) -> bool:
+    """Open and lock the file of a gate or a core; false while somebody else has it."""
+    try:
+        file = _lock_file(FOLDER / f"{name}.lock")
+    except PermissionError:  # another user is making it this moment
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
         os.close(file)
-    return None
+        return False
+    held[name] = file
+    return True
 
 
-def _lock_file(core: int) -> int:
-    """The open lock file of a core. Reading is enough to lock, so files of other users serve as well."""
-    path, flags = FOLDER / f"core-{core}.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+def _lock_file(path: Path) -> int:
+    """The open lock file. Reading is enough to lock, so files of other users serve as well."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, flags)
     except FileNotFoundError:
-        return os.open(path, flags | os.O_CREAT, 0o644)
+        file = os.open(path, flags | os.O_CREAT, 0o644)
+        with contextlib.suppress(PermissionError):  # another user was faster
+            os.fchmod(file, 0o644)  # whatever our umask, the next user must be able to read it
+        return file
 
 
 def _folder() -> None:

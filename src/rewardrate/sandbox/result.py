@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Status = Literal["ok", "error", "timeout", "memory", "killed", "sandbox-failure"]
+Clock = Literal["wall", "cpu", "warm"]
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class Result:
     status: Status
     "ok: exit code 0. error: another one. killed: a signal, or a limit other than time and memory (see message)."
     seconds: float
-    "Monotonic wall clock from exec to exit of the main process; the limit itself on a timeout."
+    """Monotonic wall clock from exec to exit of the main process; the limit itself on a timeout. With the warm clock it
+    starts after the imports that every script is spared."""
     cpu_seconds: float
     "CPU time of the whole tree."
     peak_memory_bytes: int
@@ -43,7 +45,25 @@ class Result:
     stragglers: int = 0
     "Processes that outlived the main one and were killed."
 
+    clock: Clock = "wall"
+    "What `priced_seconds` are seconds of."
+    runs: int = 1
+    "How many times it was run for this measurement."
+
+    @property
+    def priced_seconds(self) -> float:
+        """The seconds of the chosen clock: wall and warm -> `seconds`, cpu -> `cpu_seconds`.
+
+        A timeout is charged the limit by every clock: asleep, it would cost no CPU.
+        """
+        return self.cpu_seconds if self.clock == "cpu" and self.status != "timeout" else self.seconds
+
+    @property
+    def contamination(self) -> float:
+        """The larger of the shares of cores that others used and of time spent waiting for a core."""
+        return max(self.foreign_share, self.wait_seconds / max(self.seconds, 0.2))
+
     @property
     def contaminated(self) -> bool:
         """Whether something else used more than 5 % of the cores or of the time."""
-        return self.foreign_share > 0.05 or self.wait_seconds > 0.05 * max(self.seconds, 0.2)
+        return self.contamination > 0.05

@@ -9,48 +9,81 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.sandbox import cgroups, cores
+from rewardrate.sandbox.job import Job
+from rewardrate.sandbox.launch import SHARED, WARM_IMPORTS, Init, Launchers
 from rewardrate.sandbox.levels import LEVELS, Isolation, Level, try_isolation
 from rewardrate.sandbox.limits import Limits
-from rewardrate.sandbox.result import Result
+from rewardrate.sandbox.orders import hidden, imports_environment, orders, shown
+from rewardrate.sandbox.result import Clock, Result
+from rewardrate.sandbox.stop import Stop
 from rewardrate.sandbox.supervisor import Report, supervise
 
-SLOT_UID = 61000
 MODES = {"uid+landlock+seccomp": "uid", "landlock+seccomp": "landlock", "limits": "limits"}
-SCRIPT = "script.py"
 
 
 def run(
     script: str,
     limits: Limits = Limits(),  # noqa: B008
     *,
-    data: Mapping[str, Path] | None = None,
+    data: Mapping[str, Path | str] | None = None,
     files: Mapping[str, bytes] | None = None,
     collect: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     python: str | None = None,
     level: str | None = None,
     minimum: str = "namespaces",
+    hide: Sequence[Path | str] = (),
+    clock: Clock = "wall",
 ) -> Result:
     """Run a Python script in a box and say what became of it.
 
     `data`: name -> host path, read-only, seen as data/NAME in the working directory. `files` are put there too; those
-    named in `collect` come back as bytes. The script sees no other environment than ours and
-    `environment`. `level` forces an isolation level, `minimum` refuses to run below one. The whole process tree is gone
-    when this returns. A failure of the box itself is tried once more, then reported as "sandbox-failure".
+    named in `collect` come back as bytes. The script sees no other environment than ours and `environment`. `level`
+    forces an isolation level, `minimum` refuses to run below one. `hide`: host paths that cannot be read although they
+    lie inside something that is shown, such as the data sets that an installed package carries (at every level but
+    "limits"). `clock` says what is priced: wall, cpu, or warm (seconds without imports). The whole process tree is
+    gone when this returns. A failure of the box itself is tried once more, then reported as "sandbox-failure".
     """
-    chosen = choose(level, minimum)
+    given = (data or {}, files or {}, collect, environment or {}, python, level, minimum, hide, clock)
+    return run_job(Job(script, limits, *given))
+
+
+def run_job(
+    job: Job,
+    *,
+    launchers: Launchers = SHARED,
+    imports: Sequence[str] = WARM_IMPORTS,
+    stop: Stop | None = None,
+    turn: contextlib.AbstractContextManager[Any] | None = None,
+) -> Result:
+    """`run` for a job. `turn` is held while waiting for cores, so that a queue keeps its order."""
+    level = check(job)
     for attempt in (1, 2):
-        result = _once(script, limits, chosen, data or {}, files or {}, collect, environment or {}, python)
+        result = _once(job, level, launchers, imports, stop, turn or contextlib.nullcontext())
         if result.status != "sandbox-failure" or attempt == 2:
             return result
     raise AssertionError("unreachable")
+
+
+def check(job: Job) -> Level:
+    """The level a job would run at; refuses what cannot be run, before anything starts."""
+    level = choose(job.level, job.minimum)
+    cores.check(job.limits.cores)
+    binds, _ = shown(job, mode_of(level))
+    hidden(job.hide, binds)
+    return level
+
+
+def mode_of(level: Level) -> str:
+    """How the init isolates at this level."""
+    return MODES.get(level.name, "namespaces")
 
 
 @lru_cache(maxsize=1)
@@ -78,94 +111,43 @@ def choose(level: str | None, minimum: str) -> Level:
 
 
 def _once(
-    script: str,
-    limits: Limits,
+    job: Job,
     level: Level,
-    data: Mapping[str, Path],
-    files: Mapping[str, bytes],
-    collect: Sequence[str],
-    environment: Mapping[str, str],
-    python: str | None,
+    launchers: Launchers,
+    imports: Sequence[str],
+    stop: Stop | None,
+    turn: contextlib.AbstractContextManager[Any],
 ) -> Result:
-    mode = MODES.get(level.name, "namespaces")
-    with cores.owned(limits.cores) as owned, _work(mode, owned[0]) as work:
+    mode, limits = mode_of(level), job.limits
+    with contextlib.ExitStack() as stack:
+        with turn:
+            owned = stack.enter_context(cores.owned(limits.cores, stop=stop))
         begun = time.monotonic()
+        work = stack.enter_context(_work(mode, owned[0]))
         wanted = level.name == "namespaces+cgroup" or (mode == "uid" and os.geteuid() == 0)
         with cgroups.group(limits.memory_bytes, limits.processes) if wanted else contextlib.nullcontext() as group:
-            config = _config(mode, limits, owned, work, data, environment, python or sys.executable)
-            config["files"] = {name: content.hex() for name, content in {**files, SCRIPT: script.encode()}.items()}
-            config["collect"] = list(collect)
+            if group is None and level.name == "namespaces+cgroup":
+                return _failure(job, level, "no control group could be made, though this machine has them")
+            config = orders(job, mode, owned, work)
             config["groups"] = group.joins if group else []
-            report = supervise(config, limits.output_bytes)
+            try:
+                report = supervise(config, limits.output_bytes, _starter(job, config, launchers, imports), stop)
+            except OSError as error:
+                return _failure(job, level, str(error))
             over = time.monotonic_ns()
             peak, ran_out = (group.peak_bytes(), group.ran_out()) if group else (0, False)
-    return _result(report, limits, level, max(0.0, time.monotonic() - begun), peak, ran_out, over)
+        stack.close()
+    return _result(report, job, level, max(0.0, time.monotonic() - begun), peak, ran_out, over)
 
 
-def _config(
-    mode: str,
-    limits: Limits,
-    owned: list[int],
-    work: str,
-    data: Mapping[str, Path],
-    environment: Mapping[str, str],
-    python: str,
-) -> dict[str, Any]:
-    boxed = mode == "namespaces"
-    binds, places = python_binds(python), {}
-    for name, path in data.items():
-        if not name.replace("-", "").replace("_", "").isalnum():
-            raise InputError("data", name, "a name is made of letters, digits, - and _")
-        source = str(Path(path).resolve())
-        if not Path(source).exists():
-            raise InputError(f"data[{name!r}]", str(path), "there is no such file or folder")
-        places[name] = f"/data/{name}" if boxed else source
-        binds.append((source, places[name]))
-    count = str(len(owned))
-    threads = (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "NUMEXPR_NUM_THREADS",
-        "LOKY_MAX_CPU_COUNT",
-    )
-    ours = {"PATH": "/usr/bin:/bin", "HOME": work, "TMPDIR": "/tmp" if boxed else work, "LANG": "C.UTF-8"}
-    ours |= {"PYTHONDONTWRITEBYTECODE": "1"} | dict.fromkeys(threads, count)
-    return {
-        "mode": mode,
-        "binds": binds,
-        "data": places,
-        "links": [(path, "usr" + path) for path in ("/lib", "/lib64", "/bin", "/sbin") if os.path.islink(path)],
-        "work": work,
-        "cores": owned,
-        "slot_uid": SLOT_UID + owned[0],
-        "drop_uid": os.geteuid() == 0 and mode in ("namespaces", "uid"),
-        "seconds": limits.seconds,
-        "memory_bytes": limits.memory_bytes,
-        "processes": limits.processes,
-        "disk_bytes": limits.disk_bytes,
-        "file_bytes": limits.file_bytes,
-        "arguments": [python, SCRIPT],
-        "environment": {**ours, **environment},
-    }
-
-
-def python_binds(python: str) -> list[tuple[str, str]]:
-    """What an interpreter needs to be seen, read-only: the system's libraries, its own prefix, its environment."""
-    if not os.access(python, os.X_OK):
-        raise InputError("python", python, "there is no interpreter that can be run")
-    places = ["/usr", *(path for path in ("/lib", "/lib64", "/bin") if not os.path.islink(path))]
-    real, given = Path(python).resolve(), Path(os.path.abspath(python))
-    for prefix in (real.parent.parent, given.parent.parent):
-        if prefix.is_relative_to("/usr"):
-            continue
-        own = (prefix / "pyvenv.cfg").exists() or any((prefix / "lib").glob("python3*"))
-        if not own or prefix in (Path("/"), Path.home()):  # never show the script a home or the whole disk
-            rule, remedy = f"{prefix} is not a folder of Python's own", "use one from a virtual environment"
-            raise InputError("python", python, rule, remedy)
-        places.append(str(prefix))
-    places += ["/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"]
-    return [(place, place) for place in dict.fromkeys(places) if os.path.exists(place)]
+def _starter(
+    job: Job, config: dict[str, Any], launchers: Launchers, imports: Sequence[str]
+) -> Callable[[Sequence[int]], Init]:
+    """How this job's init is started."""
+    if job.clock != "warm":
+        return launchers.cold
+    python, environment = job.python or sys.executable, imports_environment(config["environment"])
+    return lambda ends: launchers.warm(ends, python, environment, imports)
 
 
 @contextlib.contextmanager
@@ -178,24 +160,33 @@ def _work(mode: str, slot: int) -> Iterator[str]:
     try:
         yield folder
     finally:
-        # Not shutil.rmtree: a script may nest folders deeper than Python recurses, and close them to us.
-        for command in (["chmod", "-R", "u+rwX", folder], ["rm", "-rf", "--one-file-system", folder]):
+        # Not shutil.rmtree: a script may nest folders deeper than Python recurses, and close them to us. And never
+        # through something that is mounted there, which root at the level "limits" could do.
+        commands = [["chmod", "-R", "u+rwX", folder], ["rm", "-rf", "--one-file-system", folder]]
+        for command in [] if _mounted_below(folder) else commands:
             subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
-def _result(
-    report: Report, limits: Limits, level: Level, seconds_all: float, peak: int, ran_out: bool, over: int
-) -> Result:
-    found = report.found
+def _mounted_below(folder: str) -> bool:
+    """Whether anything is mounted in this folder."""
+    with open("/proc/self/mountinfo") as file:
+        return any(line.split()[4].startswith(os.path.realpath(folder) + "/") for line in file)
+
+
+def _failure(job: Job, level: Level, why: str) -> Result:
+    clock = job.clock or "wall"
+    return Result("sandbox-failure", 0.0, 0.0, 0, "", "", {}, message=why, level=level.name, clock=clock)
+
+
+def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: int, ran_out: bool, over: int) -> Result:
+    found, limits = report.found, job.limits
+    if "seconds" not in found and ran_out:  # it took even the init's memory: that is no way out of being charged
+        message = f"it used more than {limits.memory_bytes:,} bytes"
+        streams: tuple[str, str, dict[str, bytes]] = (report.out.text(), report.err.text(), {})
+        return Result("memory", seconds_all, 0.0, peak, *streams, message, level=level.name, clock=job.clock or "wall")
     if "seconds" not in found:
-        why = (
-            found.get("failure")
-            or report.launcher.strip()
-            or f"init ended without a report ({report.stopped or 'died'})"
-        )
-        return Result(
-            "sandbox-failure", 0.0, 0.0, 0, report.out.text(), report.err.text(), {}, message=why, level=level.name
-        )
+        why = found.get("failure") or f"init ended without a report ({report.stopped or 'died'})"
+        return _failure(job, level, why)
     code, number = _ending(found["status"])
     status, message = _verdict(found["verdict"], report.stopped, code, number, ran_out, limits)
     if not found["gone"]:
@@ -219,6 +210,7 @@ def _result(
         max(0.0, seconds_all - found["seconds"]),
         max(0.0, (over - found["end"]) / 1e9),
         found["stragglers"],
+        job.clock or "wall",
     )
 
 

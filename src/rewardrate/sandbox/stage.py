@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewardrate.sandbox.attacks import LIMIT, Attack
+from rewardrate.sandbox.launch import SHARED
 from rewardrate.sandbox.limits import MIB, Limits
-from rewardrate.sandbox.result import Result
+from rewardrate.sandbox.result import Clock, Result
 from rewardrate.sandbox.runner import run
 
 LATE_SECONDS = 0.5  # from a script's exit or deadline until its whole tree must be gone
+WARM_LATE_SECONDS = 4.0  # every process of a warm bomb has all the imports to be taken down with it
 LIMITS = Limits(
     seconds=LIMIT,
     memory_bytes=512 * MIB,
@@ -49,8 +51,8 @@ class Judgement:
 class Stage:
     """Something to steal, to kill, to reach and to change, for as long as the block lasts."""
 
-    def __init__(self, python: str | None = None) -> None:
-        self.python = python
+    def __init__(self, python: str | None = None, clock: Clock = "wall") -> None:
+        self.python, self.clock = python, clock
 
     def __enter__(self) -> Stage:
         self.secret, self.mark = secrets.token_hex(16), secrets.token_hex(16)
@@ -67,6 +69,7 @@ class Stage:
         self.answers.write_text(f"id,y\n1,{self.secret}\n")
         (self.data / "train.csv").write_text("id,x\n1,2\n")
         (self.other / "secret.txt").write_text(self.secret)
+        self._package()
         os.environ["REWARDRATE_STAGE_KEY"] = self.secret
         self.victim = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep(3600)  # {self.secret}"])
         self.visits = 0
@@ -100,6 +103,7 @@ class Stage:
         }
         prelude = "".join(f"{name} = {value!r}\n" for name, value in names.items())
         prelude += "import os as _os\nDATA = _os.path.realpath('data/task')\n"
+        prelude += "HIDDEN, LABELS = DATA + '/package/values/answers.csv', DATA + '/package/labels.csv'\n"
         result = run(
             prelude + attack.script,
             LIMITS,
@@ -109,6 +113,8 @@ class Stage:
             python=self.python,
             level=level,
             minimum="limits",
+            hide=self.hide,
+            clock=self.clock,
         )
         why = self._damage(attack, result)
         return Judgement(attack, not why, why, result)
@@ -118,6 +124,7 @@ class Stage:
         returned = (
             result.stdout + result.stderr + "".join(content.decode("latin-1") for content in result.files.values())
         )
+        late = WARM_LATE_SECONDS if result.clock == "warm" else LATE_SECONDS
         findings = {
             f"ended as {result.status} ({result.message})": result.status not in attack.statuses,
             "the secret came out": self.secret in returned,
@@ -127,17 +134,32 @@ class Stage:
             "the data changed": self._read(self.data / "train.csv") != "id,x\n1,2\n",
             "another run changed": self._read(self.other / "secret.txt") != self.secret,
             "a process was left": self._left() > 0,
-            f"it was over {result.settle_seconds:.2f} s late": result.settle_seconds > LATE_SECONDS,
+            f"it was over {result.settle_seconds:.2f} s late": result.settle_seconds > late,
+            "it used far more memory than it may": result.peak_memory_bytes > 4 * LIMITS.memory_bytes,
             "control characters came through": any(ord(c) < 32 and c not in "\n\t" for c in returned),
             "the collected file is not its own": attack.name.startswith(("have a", "a ")) and bool(result.files),
             "its submission was lost": attack.name == "honest: write a submission" and not result.files,
         }
         return "; ".join(finding for finding, true in findings.items() if true)
 
+    def _package(self) -> None:
+        """A package that carries answers: a folder and a file of it are hidden, the rest is imported."""
+        package = self.data / "package"
+        for folder in (package, package / "below", package / "values"):
+            folder.mkdir()
+            (folder / "__init__.py").write_text("")
+        (package / "sibling.py").write_text("VALUE = 40\n")
+        (package / "below" / "deep.py").write_text("VALUE = 2\n")
+        for path in (package / "values" / "answers.csv", package / "values" / self.secret, package / "labels.csv"):
+            path.write_text(f"id,y\n1,{self.secret}\n")
+        self.hide = [package / "values", package / "labels.csv"]
+
     def _left(self) -> int:
-        """Processes that carry this stage's mark in their environment."""
+        """Processes that carry this stage's mark in their environment, but for the warm server, which stays."""
         count = 0
         for path in Path("/proc").glob("[0-9]*/environ"):
+            if int(path.parent.name) in SHARED.processes():
+                continue
             with contextlib.suppress(OSError):
                 count += f"RUN_MARK={self.mark}".encode() in path.read_bytes()
         return count

@@ -7,18 +7,17 @@ import json
 import os
 import select
 import struct
-import subprocess
-import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from rewardrate.sandbox.launch import Init
+from rewardrate.sandbox.stop import Stop, Stopped
+
 KEEP_BYTES = 32 * 1024  # of the head and of the tail of each output
-GRACE_SECONDS = 4.0  # after the script's own deadline init must have reported
+GRACE_SECONDS = 25.0  # after the script's own deadline init must have reported; a fork bomb is buried within it
 PATIENCE_SECONDS = 3.0  # after init was asked to stop
-SOURCE = str(Path(__file__).parents[2])
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from rewardrate.sandbox.box.init import main; main()"
 
 
 @dataclass
@@ -54,87 +53,109 @@ class Report:
     out: Tail = field(default_factory=Tail)
     err: Tail = field(default_factory=Tail)
     stopped: str = ""
-    launcher: str = ""
 
 
-def supervise(config: dict[str, Any], output_bytes: int) -> Report:
-    """Run one box to its end. Returns only when its init is gone, and with it everything inside."""
+def supervise(
+    config: dict[str, Any], output_bytes: int, start: Callable[[Sequence[int]], Init], stop: Stop | None = None
+) -> Report:
+    """Run one box to its end. Returns only when its init is gone, and with it everything inside.
+
+    `start` makes an init that has the box's ends of five pipes. When `stop` is set, the box ends at once and `Stopped`
+    is raised.
+    """
     pipes = {name: os.pipe() for name in ("orders", "report", "out", "err", "control")}
-    child_ends = [pipes["orders"][0], pipes["report"][1], pipes["out"][1], pipes["err"][1], pipes["control"][0]]
+    theirs = [pipes["orders"][0], pipes["report"][1], pipes["out"][1], pipes["err"][1], pipes["control"][0]]
     mine = {name: ends[1 if name in ("orders", "control") else 0] for name, ends in pipes.items()}
     try:
-        init = subprocess.Popen(
-            [sys.executable, "-ISB", "-c", START, SOURCE, *map(str, child_ends)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=child_ends,
-            env={"PATH": "/usr/bin:/bin"},
-            start_new_session=True,
-            cwd="/",
-        )
-    except OSError:
-        for number in mine.values():
-            os.close(number)
-        raise
-    finally:
-        for number in child_ends:
-            os.close(number)
-    with init:
         try:
-            _give_orders(mine["orders"], config)
-            return _follow(init, mine, time.monotonic() + config["seconds"] + GRACE_SECONDS, output_bytes)
+            init = start(theirs)
         finally:
-            if init.poll() is None:
-                init.kill()
-            for name in ("report", "out", "err", "control"):
-                os.close(mine[name])
+            for number in theirs:
+                os.close(number)
+        follow = Follow(init, mine, json.dumps(config).encode(), output_bytes)
+        try:
+            return follow.run(time.monotonic() + config["seconds"] + GRACE_SECONDS, stop)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.write(mine["control"], b"x")  # where there is no namespace only init can end what it started
+            os.close(mine.pop("report"))  # nobody reads it any more
+            init.patience_seconds = PATIENCE_SECONDS
+            raise
+        finally:
+            init.end()
+    finally:
+        for number in mine.values():
+            with contextlib.suppress(OSError):
+                os.close(number)
 
 
-def _give_orders(pipe: int, config: dict[str, Any]) -> None:
-    with contextlib.suppress(BrokenPipeError), os.fdopen(pipe, "wb") as file:  # a dead init is seen soon enough
-        file.write(json.dumps(config).encode())
+class Follow:
+    """Everything that happens between a started init and its end, in one loop that waits for nothing else."""
 
+    def __init__(self, init: Init, mine: dict[str, int], orders: bytes, output_bytes: int) -> None:
+        self.report, self.body = Report(), bytearray()
+        self.mine, self.orders, self.output_bytes = mine, memoryview(orders), output_bytes
+        self.alive = init.descriptor
+        self.readers: dict[int, Callable[[bytes], None]] = {
+            mine["out"]: self.report.out.add,
+            mine["err"]: self.report.err.add,
+            mine["report"]: self.body.extend,
+        }
+        self.poll = select.poll()
+        for number in (*self.readers, self.alive):
+            self.poll.register(number, select.POLLIN | select.POLLHUP)
+        os.set_blocking(mine["orders"], False)
+        self.poll.register(mine["orders"], select.POLLOUT)
+        self.open_report = self.living = True
 
-def _follow(init: subprocess.Popen[bytes], mine: dict[str, int], deadline: float, output_bytes: int) -> Report:
-    report, body, launcher = Report(), bytearray(), Tail()
-    alive = os.pidfd_open(init.pid)
-    assert init.stderr is not None
-    readers = {mine["out"]: report.out.add, mine["err"]: report.err.add, mine["report"]: body.extend}
-    readers[init.stderr.fileno()] = launcher.add
-    poll = select.poll()
-    for number in (*readers, alive):
-        poll.register(number, select.POLLIN | select.POLLHUP)
-    open_report = living = True
-    try:
-        while living or open_report:
+    def run(self, deadline: float, stop: Stop | None) -> Report:
+        """Until init is gone and its report is here, or the deadline has passed twice."""
+        if stop is not None:
+            self.poll.register(stop.descriptor, select.POLLIN)
+        while self.living or self.open_report:
             now = time.monotonic()
             if now > deadline:
-                if report.stopped or not living:
+                if self.report.stopped or not self.living:
                     break
-                deadline = _stop(report, mine["control"], "deadline")
-            for number, _ in poll.poll(max(1.0, min(500.0, (deadline - now) * 1000))):
-                if number == alive:
-                    living = False
-                    poll.unregister(alive)
+                deadline = _stop(self.report, self.mine["control"], "deadline")
+            for number, _ in self.poll.poll(max(1.0, min(500.0, (deadline - now) * 1000))):
+                if stop is not None and number == stop.descriptor:
+                    raise Stopped
+                if number == self.alive:
+                    self.living = False
+                    self.poll.unregister(number)
                     deadline = min(deadline, time.monotonic() + 2.0)
-                    continue
-                part = os.read(number, 1 << 16)
-                if part:
-                    readers[number](part)
-                    continue
-                poll.unregister(number)
-                if number == mine["report"]:
-                    open_report = False
-            if report.out.total + report.err.total > output_bytes and not report.stopped:
-                deadline = _stop(report, mine["control"], "output")
-    finally:
-        os.close(alive)
-    _drain(mine["out"], report.out)
-    _drain(mine["err"], report.err)
-    report.launcher = launcher.text()
-    _parse(report, bytes(body))
-    return report
+                elif number == self.mine.get("orders"):
+                    self._give()
+                else:
+                    self._take(number)
+            if self.report.out.total + self.report.err.total > self.output_bytes and not self.report.stopped:
+                deadline = _stop(self.report, self.mine["control"], "output")
+        _drain(self.mine["out"], self.report.out)
+        _drain(self.mine["err"], self.report.err)
+        _parse(self.report, bytes(self.body))
+        return self.report
+
+    def _give(self) -> None:
+        """As much of the orders as the pipe takes; a dead init is seen soon enough."""
+        try:
+            self.orders = self.orders[os.write(self.mine["orders"], self.orders) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self.orders = self.orders[:0]
+        if not self.orders:
+            self.poll.unregister(self.mine["orders"])
+            os.close(self.mine.pop("orders"))
+
+    def _take(self, number: int) -> None:
+        part = os.read(number, 1 << 16)
+        if part:
+            self.readers[number](part)
+            return
+        self.poll.unregister(number)
+        if number == self.mine["report"]:
+            self.open_report = False
 
 
 def _stop(report: Report, control: int, why: str) -> float:

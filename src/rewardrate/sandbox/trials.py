@@ -19,6 +19,7 @@ PRIVATE, RECURSIVE = 1 << 18, 16384
 SLOT_UID = 61000
 VERSION_1 = (("memory", "memory.limit_in_bytes"), ("pids", "pids.max"))
 VERSION_2 = ("memory.max", "pids.max")
+OWN = "/rewardrate-own"  # where `cgroups` puts our own processes in a delegated group
 LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1  # the number is the same on every architecture
 SECCOMP = {"x86_64": 317, "aarch64": 277}
 SECCOMP_GET_ACTION_AVAIL, SECCOMP_RET_KILL_PROCESS = 2, 0x80000000
@@ -77,7 +78,21 @@ def cgroup() -> int:
     groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     own = {name: path for _, names, path in groups for name in names.split(",")}
     one = all(_limited(f"/sys/fs/cgroup/{name}{own[name]}", f) for name, f in VERSION_1) if "memory" in own else False
-    return int(one or ("" in own and all(_limited(f"/sys/fs/cgroup{own['']}", f) for f in VERSION_2)))
+    if one or "" not in own:
+        return int(one)
+    two = f"/sys/fs/cgroup{own['']}".removesuffix(OWN)
+    return int(all(_limited(two, f) for f in VERSION_2) or _delegated(two))
+
+
+def _delegated(place: str) -> bool:
+    """Whether this version 2 group is ours to divide: its limits can be handed down once its processes have moved."""
+    try:
+        offered = set((Path(place) / "cgroup.controllers").read_text().split())
+        marks = {os.getxattr(place, name) for name in os.listxattr(place) if name.endswith(".delegate")}
+    except OSError:
+        return False
+    ours = b"1" in marks or Path(place) == Path("/sys/fs/cgroup")
+    return ours and {"memory", "pids"} <= offered and os.access(Path(place) / "cgroup.subtree_control", os.W_OK)
 
 
 def _limited(place: str, limit: str) -> bool:

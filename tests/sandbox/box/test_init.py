@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rewardrate.sandbox.supervisor import SOURCE, START
+from rewardrate.sandbox.launch import SOURCE, START
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the box is Linux's")
 

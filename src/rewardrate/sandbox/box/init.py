@@ -18,7 +18,12 @@ from rewardrate.sandbox.box.watch import Watch
 
 def main() -> NoReturn:
     """Entry: descriptors of orders, report, standard output, standard error and control in argv."""
-    orders, report, out, err, control = map(int, sys.argv[1:6])
+    live([int(word) for word in sys.argv[1:6]])
+
+
+def live(ends: list[int], launcher: int = 0) -> NoReturn:
+    """The whole life of an init. `ends` as above; `launcher` is the process that forked it, if one did."""
+    orders, report, out, err, control = ends
     for number in range(1, 32):  # process 1 is immune to a signal only while it has no handler; Python sets some
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)
@@ -26,6 +31,7 @@ def main() -> NoReturn:
     os.umask(0o022)
     with os.fdopen(orders, "rb") as file:
         config = json.load(file)
+    config["launcher"] = launcher
     files: dict[str, bytes] = {}
     try:
         found = _live(config, out, err, control)
@@ -49,6 +55,8 @@ def _live(config: dict[str, Any], out: int, err: int, control: int) -> dict[str,
         # When the supervisor dies, the kernel kills us and with us the namespace. Without one we must live on to
         # clean up: the control pipe tells us.
         kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
+        if config["launcher"] and os.getppid() != config["launcher"]:  # it died before we asked
+            os._exit(70)
         mounts.enter(config)
     else:
         kernel.prctl(kernel.SUBREAPER, 1)
@@ -69,13 +77,23 @@ def _live(config: dict[str, Any], out: int, err: int, control: int) -> dict[str,
         script.start(config, out, err, ready)
     for number in (ready, out, err):
         os.close(number)
-    trouble = os.read(read, 600)  # empty: the pipe closed, because exec happened
-    if trouble:
-        os.waitpid(main_process, 0)
-        raise RuntimeError(f"the script could not be started: {trouble.decode(errors='replace')}")
-    found = Watch(config, main_process, control).run()
+    before = _started(read, main_process)
+    found = Watch(config, main_process, control, before).run()
     found["files"], found["refused"] = collect(folder, config["collect"], config["file_bytes"])
     return found
+
+
+def _started(pipe: int, process: int) -> tuple[float, float]:
+    """Waits until the pipe closes, because exec happened; seconds that the script had run and waited until then."""
+    said = b""
+    while part := os.read(pipe, 600):
+        said += part
+    used, _, trouble = said.decode(errors="replace").partition("\n")
+    if trouble or len(used.split()) != 2:
+        os.waitpid(process, 0)
+        raise RuntimeError(f"the script could not be started: {trouble or used}")
+    ran, waited = map(float, used.split())
+    return ran, waited
 
 
 def _put(path: str, content: bytes, config: dict[str, Any]) -> None:

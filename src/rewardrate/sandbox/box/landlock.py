@@ -6,6 +6,7 @@ import ctypes
 import os
 import stat
 import struct
+from collections.abc import Iterator
 
 from rewardrate.sandbox.box import kernel
 
@@ -22,8 +23,11 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: list[str], writable: list[str]) -> None:
+def restrict(readable: list[str], writable: list[str], hide: list[str] | None = None) -> None:
     """Nothing but reading and running what is below `readable`, and anything but devices below `writable`.
+
+    What is below `hide` cannot be read. Rules only ever allow, so the folders above a hidden place may be listed, and
+    with them (a rule reaches all the way down) the names in a hidden folder.
 
     From ABI 4 no TCP, from 6 no signals to processes outside and no abstract sockets.
     """
@@ -34,14 +38,38 @@ def restrict(readable: list[str], writable: list[str]) -> None:
     attributes = struct.pack("QQQ", rights, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     rules = kernel.syscall(kernel.LANDLOCK_CREATE, ctypes.create_string_buffer(attributes, 24), size, 0)
+    hidden = [os.path.realpath(path) for path in hide or []]
     for path in readable:
-        _allow(rules, path, (EXECUTE | READ | READ_FOLDER) & rights)
+        for place, allowed in around(path, hidden):
+            _allow(rules, place, allowed & rights)
     for path in writable:
         _allow(rules, path, rights & ~(MAKE_CHAR_DEVICE | MAKE_BLOCK_DEVICE | DEVICE))
     for path in DEVICES:
         _allow(rules, path, (READ | WRITE | DEVICE) & rights)
     kernel.syscall(kernel.LANDLOCK_RESTRICT, rules, 0)
     os.close(rules)
+
+
+def around(path: str, hide: list[str]) -> Iterator[tuple[str, int]]:
+    """Rules (place, rights) that show everything below `path` but what is below `hide`."""
+    real = os.path.realpath(path)
+    if any(_inside(real, place) for place in hide):
+        return
+    if not any(_inside(place, real) for place in hide):
+        yield real, EXECUTE | READ | READ_FOLDER
+        return
+    yield real, READ_FOLDER
+    try:
+        entries = os.listdir(real)
+    except OSError:
+        return
+    for name in entries:
+        if not os.path.islink(f"{real}/{name}"):  # what a link points to has its own rule, or none
+            yield from around(f"{real}/{name}", hide)
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _allow(rules: int, path: str, rights: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import signal
 import socket
 import struct
@@ -25,11 +26,17 @@ def enter(config: dict[str, Any]) -> None:
     if not root:
         for name, text in (("setgroups", "deny"), ("uid_map", f"1000 {uid} 1"), ("gid_map", f"1000 {gid} 1")):
             _write(f"/proc/self/{name}", text)
+    watched, watch = os.pipe()
     first = os.fork()
     if first:
+        kernel.prctl(kernel.DUMPABLE, 0)
         _, status = os.waitpid(first, 0)
         os._exit(0 if status == 0 else 70)
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
+    os.close(watch)
+    if select.select([watched], [], [], 0)[0]:  # the process outside died before we asked to die with it
+        os._exit(70)
+    os.close(watched)
     _build(config, owner=f"uid={config['slot_uid']},gid={config['slot_uid']}," if root else "")
     _loopback()
     socket.sethostname("box")
@@ -53,6 +60,7 @@ def _build(config: dict[str, Any], owner: str) -> None:
     for place, target in held:
         kernel.read_only(_bind(f"/proc/self/fd/{place}", target))
         os.close(place)
+    _mask(config["hide"])
     for link, target in config["links"]:
         os.symlink(target, ROOT + link)
     for name in DEVICES:
@@ -71,6 +79,21 @@ def _bind(source: str, target: str) -> str:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
     kernel.mount(source, target, "", kernel.BIND | kernel.RECURSIVE)
     return target
+
+
+def _mask(places: list[str]) -> None:
+    """Cover what must not be read: a folder by an empty one, a file by an empty one. The script may not uncover it."""
+    blank = f"{ROOT}/blank"
+    os.close(os.open(blank, os.O_CREAT | os.O_WRONLY, 0o444))
+    flags = kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEV | kernel.NO_EXEC
+    for place in places:
+        target = ROOT + place
+        if os.path.isdir(target):
+            kernel.mount("tmpfs", target, "tmpfs", flags, "size=4k,nr_inodes=2,mode=555")
+        elif os.path.exists(target):
+            kernel.mount(blank, target, "", kernel.BIND)
+            kernel.read_only(target)
+    os.unlink(blank)
 
 
 def _loopback() -> None:

@@ -1,4 +1,4 @@
-"""The last steps before the script: limits, cores, privileges, filters, exec."""
+"""The last steps before the script: limits, cores, privileges, filters, exec (or, warm, none)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import resource
 from typing import Any, NoReturn
 
-from rewardrate.sandbox.box import kernel, landlock, seccomp
+from rewardrate.sandbox.box import kernel, landlock, seccomp, tree, warm
 
 PROC = ("/proc", "/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/devices/system/node")  # loky reads them
 
 
 def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
-    """Become the script. `ready` closes at exec; until then, what goes wrong is written to it."""
+    """Become the script. `ready` closes at exec; until then what it used, or what went wrong, is written to it."""
     try:
         os.setsid()
         _only_standard_files(out, err, ready)
@@ -33,15 +33,19 @@ def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
             kernel.drop_capabilities()
         if config["mode"] in ("uid", "landlock"):
             shm = ["/dev/shm"] if config["mode"] == "uid" else []
-            landlock.restrict([target for _, target in config["binds"]] + list(PROC), [config["work"], *shm])
+            shown = [target for _, target in config["binds"]]
+            landlock.restrict([*shown, *PROC], [config["work"], *shm], config["hide"])
         if config["mode"] != "limits":
             inside = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
             families = inside if config["mode"] == "namespaces" else ()
             kernel.load_filter(seccomp.program(families, count_memory=not config["groups"]))
-        os.execve(config["arguments"][0], config["arguments"], config["environment"])
+        os.write(ready, "{} {}\n".format(*tree.schedule("self")).encode())  # what it used to get ready is ours
+        if not config["warm"]:
+            os.execve(config["arguments"][0], config["arguments"], config["environment"])
     except BaseException as error:
         os.write(ready, f"{type(error).__name__}: {error}"[:500].encode())
         os._exit(127)
+    warm.become(config["arguments"], config["work"], config["environment"], ready)
 
 
 def _only_standard_files(out: int, err: int, ready: int) -> None:

@@ -17,10 +17,13 @@ FILES = 20_000  # most files in a working directory on disk (a memory file syste
 
 
 class Watch:
-    """Waits for the main process; ends at its exit, the deadline, a limit, or a word from the supervisor."""
+    """Waits for the main process; ends at its exit, the deadline, a limit, or a word from the supervisor.
 
-    def __init__(self, config: dict[str, Any], main: int, control: int) -> None:
-        self.config, self.main = config, main
+    `before`: seconds that it had run and waited when the clock started, which are not its own.
+    """
+
+    def __init__(self, config: dict[str, Any], main: int, control: int, before: tuple[float, float]) -> None:
+        self.config, self.main, self._before = config, main, before
         self.verdict = ""
         self.status: int | None = None
         self.orphans = self.peak = 0
@@ -53,7 +56,7 @@ class Watch:
         end = self._exit_time if self.status is not None else time.monotonic_ns()
         if self.status is None:
             os.kill(self.main, signal.SIGKILL)
-            self.wait_seconds = tree.wait_seconds(self.main)
+            self.wait_seconds = max(0.0, tree.schedule(self.main)[1] - self._before[1])
             _, self.status = os.waitpid(self.main, 0)
         else:
             self.verdict = ""
@@ -64,7 +67,7 @@ class Watch:
         tree.kill_all(self.config)
         left, gone = tree.reap_all(self.config)
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used, seconds = usage.ru_utime + usage.ru_stime, (end - start) / 1e9
+        used, seconds = max(0.0, usage.ru_utime + usage.ru_stime - self._before[0]), (end - start) / 1e9
         foreign = max(0.0, busy / os.sysconf("SC_CLK_TCK") - used) / (len(cores) * seconds) if seconds >= 0.5 else 0.0
         return {
             "verdict": self.verdict,
@@ -97,7 +100,7 @@ class Watch:
             ended = None
         if ended is not None:
             self._exit_time = time.monotonic_ns()
-            self.wait_seconds = tree.wait_seconds(self.main)
+            self.wait_seconds = max(0.0, tree.schedule(self.main)[1] - self._before[1])
         while True:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -114,12 +117,14 @@ class Watch:
 
     def _look(self) -> None:
         """Memory and disk, where no group or file system counts them for us."""
-        config = self.config
-        used = tree.memory_bytes()
+        config, kept = self.config, 0
         if config["mode"] == "namespaces":
-            used += sum(_used(path) for path in ("/job", "/tmp", "/dev/shm"))
+            kept = sum(_used(path) for path in ("/job", "/tmp", "/dev/shm"))
         elif config["mode"] == "uid":
-            used += _shared_memory(config["slot_uid"])
+            kept = _shared_memory(config["slot_uid"])
+        used = tree.memory_bytes() + kept
+        if used > config["memory_bytes"]:
+            used = tree.shared_memory_bytes() + kept
         self.peak = max(self.peak, used)
         if used > config["memory_bytes"]:
             self.verdict = "memory"

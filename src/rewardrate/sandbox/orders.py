@@ -1,0 +1,137 @@
+"""The orders an init gets: what is shown to the script, what is hidden from it, what it may use."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardrate.errors import InputError
+from rewardrate.sandbox.job import SCRIPT, Job
+
+SLOT_UID = 61000
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "LOKY_MAX_CPU_COUNT",
+)
+Binds = list[tuple[str, str]]
+
+
+def orders(job: Job, mode: str, owned: list[int], work: str) -> dict[str, Any]:
+    """All of it as plain data; what cannot be carried out is refused here, before anything starts."""
+    limits, python = job.limits, job.python or sys.executable
+    binds, places = shown(job, mode)
+    files = {**job.files, SCRIPT: job.script.encode("utf-8", "surrogatepass")}
+    return {
+        "mode": mode,
+        "binds": binds,
+        "hide": hidden(job.hide, binds),
+        "data": places,
+        "links": [(path, "usr" + path) for path in ("/lib", "/lib64", "/bin", "/sbin") if os.path.islink(path)],
+        "work": work,
+        "cores": owned,
+        "slot_uid": SLOT_UID + owned[0],
+        "drop_uid": drops_uid(mode),
+        "seconds": limits.seconds,
+        "memory_bytes": limits.memory_bytes,
+        "processes": limits.processes,
+        "disk_bytes": limits.disk_bytes,
+        "file_bytes": limits.file_bytes,
+        "arguments": [python, SCRIPT],
+        "environment": environment(job, len(owned), work, "/tmp" if mode == "namespaces" else work),
+        "files": {name: content.hex() for name, content in files.items()},
+        "collect": list(job.collect),
+        "warm": job.clock == "warm",
+    }
+
+
+def drops_uid(mode: str) -> bool:
+    """Whether the script runs as another user than we do."""
+    return os.geteuid() == 0 and mode in ("namespaces", "uid")
+
+
+def environment(job: Job, cores: int, work: str, temporary: str) -> dict[str, str]:
+    """Every variable that the script sees."""
+    ours = {"PATH": "/usr/bin:/bin", "HOME": work, "TMPDIR": temporary, "LANG": "C.UTF-8"}
+    return {**ours, "PYTHONDONTWRITEBYTECODE": "1", **dict.fromkeys(THREADS, str(cores)), **job.environment}
+
+
+def shown(job: Job, mode: str) -> tuple[Binds, dict[str, str]]:
+    """(source, place in the box) of everything that is shown read-only, and the place of each piece of data."""
+    python = job.python or sys.executable
+    binds, places = python_binds(python), {}
+    if mode == "uid":
+        _open_to_all("python", python, [os.path.abspath(python), os.path.realpath(python)], whole=True)
+    for name, path in job.data.items():
+        source = os.path.realpath(path)
+        if not os.path.exists(source):
+            raise InputError(f"data[{name!r}]", str(path), "there is no such file or folder")
+        if drops_uid(mode):
+            _open_to_all(f"data[{name!r}]", str(path), [source], whole=mode == "uid")
+        places[name] = f"/data/{name}" if mode == "namespaces" else source
+        binds.append((source, places[name]))
+    return binds, places
+
+
+def python_binds(python: str) -> Binds:
+    """What an interpreter needs to be seen, read-only: the system's libraries, its own prefix, its environment."""
+    if not os.access(python, os.X_OK):
+        raise InputError("python", python, "there is no interpreter that can be run")
+    places = ["/usr", *(path for path in ("/lib", "/lib64", "/bin") if not os.path.islink(path))]
+    real, given = Path(python).resolve(), Path(os.path.abspath(python))
+    for prefix in (real.parent.parent, given.parent.parent):
+        if prefix.is_relative_to("/usr"):
+            continue
+        own = (prefix / "pyvenv.cfg").exists() or any((prefix / "lib").glob("python3*"))
+        if not own or prefix in (Path("/"), Path.home()):  # never show the script a home or the whole disk
+            rule, remedy = f"{prefix} is not a folder of Python's own", "use one from a virtual environment"
+            raise InputError("python", python, rule, remedy)
+        places.append(str(prefix))
+    places += ["/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"]
+    return [(place, place) for place in dict.fromkeys(places) if os.path.exists(place)]
+
+
+def hidden(hide: Sequence[Path | str], binds: Iterable[tuple[str, str]]) -> list[str]:
+    """Places in the box where something hidden would be seen.
+
+    A path that does not exist, or lies in nothing that is shown, needs no hiding. A path that holds something shown
+    as a whole cannot be hidden and is refused. Links are followed: what they point to is hidden. A second hard link
+    of a hidden file, elsewhere in what is shown, is another path and has to be named too.
+    """
+    found: dict[str, None] = {}
+    for path in hide:
+        real = os.path.realpath(path)
+        if not os.path.exists(real):
+            continue
+        for source, place in binds:
+            inside = os.path.relpath(real, os.path.realpath(source))
+            if inside == "." or set(inside.split("/")) == {".."}:
+                rule = f"it holds {source}, which the script is shown"
+                raise InputError("hide", str(path), rule, "hide the parts of it that must not be read")
+            if not inside.startswith("../"):
+                found[os.path.join(place, inside)] = None
+    return list(found)
+
+
+def _open_to_all(field: str, value: str, paths: Iterable[str], *, whole: bool) -> None:
+    """Refuse what a script that runs as another user could not reach: a closed file or (`whole`) folder above it."""
+    for path in paths:
+        state = os.stat(path)
+        need = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(state.st_mode) else 0)
+        if state.st_mode & need != need:
+            raise InputError(field, value, "it is closed to other users", f"open it: chmod -R o+rX {path}")
+        for above in Path(path).parents if whole else ():
+            if not above.stat().st_mode & stat.S_IXOTH:
+                rule = f"it lies below {above}, which is closed to other users, and at this level it is run as one"
+                raise InputError(field, value, rule, f"move it elsewhere, or open the folder: chmod o+x {above}")
+
+
+def imports_environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The part of a script's environment that is the same for every run, so that a warm server can have it too."""
+    return {name: value for name, value in given.items() if name not in ("HOME", "TMPDIR")}

@@ -1,0 +1,160 @@
+"""A queue of jobs over slots of cores: in order, never oversubscribed, repeated when something else disturbed them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from rewardrate.errors import InputError
+from rewardrate.sandbox import cores
+from rewardrate.sandbox.job import Job, check_clock
+from rewardrate.sandbox.launch import SHARED, WARM_IMPORTS, Launchers, check_imports
+from rewardrate.sandbox.result import Clock, Result
+from rewardrate.sandbox.runner import check, run_job
+from rewardrate.sandbox.stop import Stop, Stopped
+
+OnDone = Callable[[int, Result], None]
+
+
+class Executor(Protocol):
+    """Whatever runs jobs and gives their results back in the same order: a pool here, or one over many machines."""
+
+    def run(self, jobs: Sequence[Job], *, on_done: OnDone | None = None) -> list[Result]:
+        """Run them all; `on_done(index, result)` as each ends."""
+        ...
+
+
+class Pool:
+    """Runs jobs on this machine, `slots` at a time, priced by one clock.
+
+    `slots` None: as many as the cores allow, and never more than that (cores / cores per job). `repeats`: how many
+    times more a contaminated measurement is tried; the least contaminated run, then the fastest, is kept, and
+    `Result.runs` says how many there were. With the warm clock one server imports `warm_imports` once, and each script
+    starts as a fork of it.
+    """
+
+    def __init__(
+        self,
+        slots: int | None = None,
+        *,
+        clock: Clock = "wall",
+        repeats: int = 1,
+        warm_imports: Sequence[str] = WARM_IMPORTS,
+    ) -> None:
+        check_clock(clock)
+        for name, value, least in (("slots", slots, 1), ("repeats", repeats, 0)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise InputError(name, value, f"it must be a whole number of at least {least}")
+        check_imports(warm_imports)
+        self.slots, self.clock, self.repeats = slots, clock, repeats
+        self.warm_imports = tuple(warm_imports)
+        self._warm = Launchers()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the warm servers, if there are any."""
+        self._warm.close()
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Warm imports that are not installed, so that scripts pay for them themselves; known after the first run."""
+        return self._warm.skipped()
+
+    def run(self, jobs: Sequence[Job], *, on_done: OnDone | None = None) -> list[Result]:
+        """Results in the order of the jobs. A job that cannot be run is refused before any is started.
+
+        `on_done(index, result)` is called in this thread as each ends. An exception here or in a slot ends all boxes
+        at once and is raised when they are gone.
+        """
+        priced = [self._priced(job) for job in jobs]
+        for job in priced:
+            check(job)
+        if not priced:
+            return []
+        most = max(1, len(cores.usable()) // min(job.limits.cores for job in priced))
+        work = _Work(priced, min(self.slots or most, most, len(priced)), self._measure)
+        return work.run(on_done)
+
+    def _priced(self, job: Job) -> Job:
+        if not isinstance(job, Job):
+            raise InputError("jobs", job, "it must be a list of jobs", "make them with Job(script, limits, ...)")
+        if job.clock not in (None, self.clock):
+            remedy = "leave the job's out, or make a pool with it"
+            raise InputError("job.clock", job.clock, f"this pool prices every job by {self.clock}", remedy)
+        return dataclasses.replace(job, clock=self.clock)
+
+    def _measure(self, job: Job, stop: Stop, turn: threading.Lock) -> Result:
+        launchers = self._warm if self.clock == "warm" else SHARED
+        found: list[Result] = []
+        while not found or (found[-1].contaminated and len(found) <= self.repeats):
+            found.append(run_job(job, launchers=launchers, imports=self.warm_imports, stop=stop, turn=turn))
+        return dataclasses.replace(min(found, key=_quality), runs=len(found))
+
+
+def _quality(result: Result) -> tuple[bool, float, float]:
+    return result.status == "sandbox-failure", result.contamination, result.priced_seconds
+
+
+class _Work:
+    """One call of `Pool.run`: threads that take jobs from the front and hand results to the caller's thread."""
+
+    def __init__(self, jobs: list[Job], slots: int, measure: Callable[[Job, Stop, threading.Lock], Result]) -> None:
+        self._jobs, self._measure = jobs, measure
+        self._next: Iterator[int] = iter(range(len(jobs)))
+        self._order, self._turn, self._stop = threading.Lock(), threading.Lock(), Stop()
+        self._done: queue.SimpleQueue[tuple[int, Result | BaseException]] = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=self._slot, name=f"slot-{n}", daemon=True) for n in range(slots)]
+
+    def run(self, on_done: OnDone | None) -> list[Result]:
+        results: dict[int, Result] = {}
+        try:
+            for thread in self._threads:
+                thread.start()
+            while len(results) < len(self._jobs):
+                index, result = self._done.get()
+                if isinstance(result, BaseException):
+                    raise result
+                results[index] = result
+                if on_done is not None:
+                    on_done(index, result)
+        finally:
+            self._end()
+        return [results[index] for index in range(len(self._jobs))]
+
+    def _end(self) -> None:
+        """Nothing is left when this returns, however impatient the user is."""
+        self._stop.set()
+        interrupted: KeyboardInterrupt | None = None
+        for thread in self._threads:
+            while thread.is_alive():
+                try:
+                    thread.join()
+                except KeyboardInterrupt as again:
+                    interrupted = again
+        self._stop.close()
+        if interrupted is not None:
+            raise interrupted
+
+    def _slot(self) -> None:
+        with contextlib.suppress(Stopped):
+            while not self._stop.is_set():
+                with self._order:
+                    index = next(self._next, None)
+                if index is None:
+                    return
+                try:
+                    self._done.put((index, self._measure(self._jobs[index], self._stop, self._turn)))
+                except Stopped:
+                    raise
+                except BaseException as error:
+                    self._done.put((index, error))
+                    return

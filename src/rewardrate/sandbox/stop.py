@@ -1,0 +1,35 @@
+"""A word that ends everything at once: seen by whoever looks, and by whoever waits on its descriptor."""
+
+from __future__ import annotations
+
+import os
+import select
+
+
+class Stopped(Exception):
+    """The run was ended from outside; it has no result."""
+
+
+class Stop:
+    """Set once, from any thread; `descriptor` becomes readable then and stays so."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def set(self) -> None:
+        """End everything that looks at this."""
+        if self._write >= 0:
+            os.write(self._write, b"x")
+
+    def is_set(self) -> bool:
+        """Whether it was set."""
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Give the descriptors back, when nobody looks any more."""
+        for number in (self.descriptor, self._write):
+            if number >= 0:
+                os.close(number)
+        self.descriptor = self._write = -1
