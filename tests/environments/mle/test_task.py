@@ -1,0 +1,106 @@
+import pytest
+
+from rewardrate.environments.mle import load
+from rewardrate.environments.mle.task import read_leaderboard
+from rewardrate.errors import InputError
+
+
+def submission(task, values):
+    return (
+        "id,benign\n" + "".join(f"{key},{value}\n" for key, value in zip(task.form.ids, values, strict=True))
+    ).encode()
+
+
+def test_the_sample_submission_is_the_baseline(task, sample):
+    assert task.grade(sample).score == task.baseline == 0.5
+
+
+def test_a_submission_is_judged_on_the_rows_of_one_split_only(task):
+    import pandas as pd
+
+    split = pd.read_csv(task.private / "split.csv").set_index("id")["split"]
+    answers = pd.read_csv(task.private / "test.csv").set_index("id")["benign"]
+    keys = [int(key) for key in task.form.ids]
+    right_on_reward = [answers[key] if split[key] == "reward" else 1 - answers[key] for key in keys]
+    data = submission(task, right_on_reward)
+    assert task.grade(data, "reward").score == 1.0
+    assert task.grade(data, "report").score == 0.0, "a score of 0 is a score"
+    assert task.grade(data, "report").valid
+
+
+def test_a_refused_submission_says_why_and_raises_nothing(task):
+    assert task.grade(b"").message == "submission.csv is empty"
+    assert not task.grade(b"").valid
+    assert task.grade(b"").score is None
+
+
+def test_rewards_are_gain_by_default_and_percentile_or_raw_if_asked(task):
+    assert task.reward_of(0.995) == pytest.approx(1.0)
+    assert task.reward_of(0.7475) == pytest.approx(0.5)
+    assert task.reward_of(0.96, "percentile") == 0.5
+    assert task.reward_of(0.96, "raw") == 0.96
+    assert not task.gains(0.5)
+    assert not task.gains(0.3)
+    assert task.gains(0.500001)
+    assert task.gains(0.3, "raw"), "the paper's kinds know no baseline"
+
+
+def test_a_task_that_is_not_prepared_says_how(folder, tmp_path):
+    bare = load(str(folder), data=tmp_path)
+    with pytest.raises(InputError, match="rewardrate tasks prepare tumours"):
+        bare.grade(b"x")
+
+
+def test_a_task_without_a_report_split_says_so(task, tmp_path):
+    import shutil
+    from dataclasses import replace
+
+    shutil.copytree(task.private, tmp_path / "private")
+    (tmp_path / "private" / "split.csv").unlink()
+    alone = replace(task, private=tmp_path / "private")
+    assert alone.grade((task.public / "sample_submission.csv").read_bytes()).valid
+    with pytest.raises(InputError, match="no report split"):
+        alone.grade((task.public / "sample_submission.csv").read_bytes(), "report")
+
+
+def test_answers_with_other_ids_than_the_sample_are_refused(task, tmp_path, sample):
+    from dataclasses import replace
+
+    (tmp_path / "test.csv").write_text("id,benign\n1,0\n")
+    with pytest.raises(InputError, match="not those of the sample"):
+        replace(task, private=tmp_path).grade(sample)
+
+
+def test_an_overflow_in_the_metric_is_a_refusal_not_a_score(task, sample):
+    from dataclasses import replace
+
+    wild = replace(task, grade_function=lambda submission, answers: float("inf"))
+    assert wild.grade(sample).message.startswith("its score is not a number")
+    fussy = replace(task, grade_function=lambda submission, answers: int("seven"))
+    assert fussy.grade(sample).message.startswith("it cannot be graded: invalid literal")
+    clumsy = replace(task, grade_function=lambda submission, answers: submission["no such column"])
+    assert clumsy.grade(sample).message.startswith("the grader failed on it: KeyError")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("rank,points\n1,0.5\n", "no column `score`"),
+        ("score\n0.5\n0.9\n", "not sorted best first"),
+        ("score\nnan\n", "finite number"),
+        ("score\nhigh\n", "finite number"),
+        ("score,seconds\n0.5,soon\n", "seconds must be a finite number"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git-LFS pointer"),
+    ],
+)
+def test_a_broken_leaderboard_is_refused(text, why, tmp_path):
+    (tmp_path / "leaderboard.csv").write_text(text)
+    with pytest.raises(InputError, match=why):
+        read_leaderboard(tmp_path / "leaderboard.csv", "maximize")
+
+
+def test_gain_without_a_leaderboard_names_the_command_that_makes_one(task):
+    from dataclasses import replace
+
+    with pytest.raises(InputError, match="tasks validate tumours --measure"):
+        replace(task, references=()).reward_of(0.9)

@@ -1,0 +1,91 @@
+import pytest
+
+from rewardrate.environments.mle import load, validation
+from rewardrate.environments.mle.environment import Settings
+from rewardrate.environments.mle.folder import shipped
+from rewardrate.errors import InputError
+from rewardrate.sandbox import Pool
+from rewardrate.sandbox.runner import isolation
+
+boxed = pytest.mark.skipif(
+    not isolation().level.name.startswith("namespaces"), reason="this machine allows no namespaces"
+)
+
+
+def test_a_sound_task_passes_every_check_of_its_grader(task):
+    checks = list(validation.prepare_and_check(task))
+    assert len(checks) > 12
+    assert [check for check in checks if not check.passed] == []
+
+
+def test_a_grader_that_likes_everything_is_found_out(task):
+    from dataclasses import replace
+
+    lax = replace(task, grade_function=lambda submission, answers: 0.99)
+    failed = [check.name for check in validation.check_answers(lax) if not check.passed]
+    assert "the true answers beat every reference (reward)" in failed
+    flat = replace(task, grade_function=lambda submission, answers: 1.0 if submission["benign"].nunique() > 1 else 0.5)
+    failed = [check.name for check in validation.check_answers(flat) if not check.passed]
+    assert failed == ["true answers on the wrong rows are worth little"]
+
+
+def row(script, score, **changes):
+    values = {"status": "ok", "report": 0.9, "seconds": 1.0, "cpu_seconds": 1.0, "message": "", "clean": True}
+    return validation.Measured(script, score=score, **{**values, **changes})
+
+
+def test_a_score_that_is_not_reproduced_fails(task):
+    good = [
+        row("02_logistic", 0.995, report=0.994),
+        row("01_one_measure", 0.94, report=0.93),
+        row("00_copy_sample", 0.5),
+    ]
+    assert all(check.passed for check in validation.check_references(task, good))
+    off = [row("02_logistic", 0.97, report=0.994), row("01_one_measure", None, status="error", message="boom")]
+    failed = {check.name: check.found for check in validation.check_references(task, off) if not check.passed}
+    assert "reproduced: 02_logistic" in failed
+    assert failed["runs: 01_one_measure"] == "error: boom"
+    unknown = [row("09_new", 0.9)]
+    assert "--measure" in [c for c in validation.check_references(task, unknown) if not c.passed][-1].found
+
+
+def test_a_script_that_failed_is_not_written_into_a_leaderboard(task):
+    before = (task.folder / "leaderboard.csv").read_text()
+    with pytest.raises(InputError, match="01_one_measure"):
+        validation.write_leaderboard(task, [row("02_logistic", 0.99), row("01_one_measure", None, status="timeout")])
+    assert (task.folder / "leaderboard.csv").read_text() == before
+
+
+@boxed
+def test_reference_scripts_are_run_graded_on_both_splits_and_written_best_first(folder, tmp_path):
+    import shutil
+
+    copy = tmp_path / "tumours"
+    shutil.copytree(folder, copy)
+    own = load(str(copy), data=tmp_path / "data")
+    list(validation.prepare_and_check(own))
+    seen = []
+    with Pool() as pool:
+        measured = validation.measure(own, pool, Settings(cores=1), on_done=seen.append)
+    assert seen == [1, 2, 3]
+    assert [row.script for row in measured] == ["00_copy_sample", "01_one_measure", "02_logistic"]
+    assert all(row.status == "ok" and row.report is not None for row in measured)
+    validation.write_leaderboard(own, measured)
+    again = load(str(copy), data=tmp_path / "data")
+    assert [reference.script for reference in again.references] == ["02_logistic", "01_one_measure"]
+    assert all(check.passed for check in validation.check_references(again, measured))
+
+
+@boxed
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_a_shipped_task_is_sound_and_its_quickest_script_is_reproduced(name, tmp_path_factory):
+    """The whole of `tasks validate` takes an hour; CI checks every grader and each task's quickest honest script."""
+    own = load(name, data=tmp_path_factory.getbasetemp() / "tasks")
+    checks = list(validation.prepare_and_check(own))
+    quickest = min(own.references, key=lambda reference: reference.seconds).script
+    with Pool() as pool:
+        measured = validation.measure(own, pool, Settings(cores=1), names=[quickest, validation.COPY])
+    checks += list(validation.check_references(own, measured))
+    failed = [check for check in checks if not check.passed and not check.name.startswith("at least")]
+    assert failed == []
+    assert len(own.references) >= 6
