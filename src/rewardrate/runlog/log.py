@@ -1,0 +1,393 @@
+"""Writing a run so that it can be killed at any moment: no attempt lost, none counted twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from rewardrate.errors import InputError
+from rewardrate.runlog import folder as files
+from rewardrate.runlog import schema
+from rewardrate.runlog.reading import Reader
+from rewardrate.runlog.rows import OutcomeRow, ProposalRow, RateRow, Recorded, Resumed, check_finite
+
+KEEP = 2  # resume points: should the latest checkpoint be damaged, the one before it still serves
+SANDBOX_FAILURE = "sandbox-failure"  # ours, not the policy's: it uses up no budget
+
+
+class RunLog(Reader):
+    """One run folder, for its one writer or for any number of readers.
+
+    A step is written in three moves, each one transaction:
+
+        begin_step    the proposals, before anything is executed
+        outcome       each attempt as it ends
+        commit_step   the attempts, the rate, the states: the step has happened
+
+    Whatever moment the process dies at, `resume` says which proposals exist and which of them were executed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        db: sqlite3.Connection,
+        lock: files.WriterLock | None,
+        copy: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        super().__init__(folder, db, copy)
+        self._lock = lock
+
+    @classmethod
+    def exists(cls, folder: Path) -> bool:
+        """Whether `folder` holds a run: then `open` it, else `create` it."""
+        return (Path(folder) / schema.FILE).exists()
+
+    @classmethod
+    def create(cls, folder: Path, config_text: str, about: Mapping[str, str]) -> Self:
+        """A new run in a new or empty folder, its config and `about` written before anything else happens.
+
+        The log is renamed into place last: a folder without run.sqlite is not a run yet, and create may try again.
+        """
+        folder = Path(folder)
+        _refuse_occupied(folder)
+        try:
+            (folder / files.CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError("run", str(folder), f"it cannot be made ({error.strerror})", "choose another") from None
+        lock = files.WriterLock(folder)
+        try:
+            _refuse_occupied(folder)
+            partial = folder / (schema.FILE + files.PARTIAL)
+            for path in folder.glob(f"{partial.name}*"):
+                path.unlink()
+            with schema.told(partial):
+                db = schema.make(partial)
+                db.executemany("INSERT INTO about VALUES (?, ?)", [(k, _utf8(str(v))) for k, v in about.items()])
+                db.execute("COMMIT")
+                db.close()
+            files.write_file(folder / files.CONFIG, config_text)
+            partial.rename(folder / schema.FILE)
+            files.sync(folder)
+        except BaseException:
+            lock.release()
+            raise
+        return cls._open_to_write(folder, lock)
+
+    @classmethod
+    def open(cls, folder: Path, read_only: bool = False) -> Self:
+        """An existing run. For writing, the folder is locked, the file checked and leftovers of a crash removed.
+
+        A folder without a run, a damaged or foreign file, or one of a newer version is an InputError.
+        """
+        folder = Path(folder)
+        path = folder / schema.FILE
+        if not path.is_file():
+            raise InputError("run", str(folder), f"there is no {schema.FILE} in it", "give the folder of a run")
+        if not read_only:
+            return cls._open_to_write(folder, files.WriterLock(folder))
+        with schema.told(path):
+            db, copy = schema.connect_to_read(path)
+            log = cls(folder, db, None, copy)
+            try:
+                schema.check_version(db, path)
+            except BaseException:
+                log.close()
+                raise
+        return log
+
+    @classmethod
+    def _open_to_write(cls, folder: Path, lock: files.WriterLock) -> Self:
+        path = folder / schema.FILE
+        db = None
+        try:
+            with schema.told(path):
+                probe, copy = schema.connect_to_read(path)  # a foreign file is not touched
+                try:
+                    schema.check_version(probe, path)
+                finally:
+                    probe.close()
+                    if copy is not None:
+                        copy.cleanup()
+                db = schema.connect(path)
+                found = db.execute("PRAGMA quick_check").fetchone()[0]
+                if found != "ok":
+                    raise sqlite3.DatabaseError(" ".join(found.split()))
+            log = cls(folder, db, lock)
+            log._tidy()
+        except BaseException:
+            if db is not None:
+                db.close()
+            lock.release()
+            raise
+        return log
+
+    def close(self) -> None:
+        """Close the file and let another writer in."""
+        super().close()
+        if self._lock is not None:
+            self._lock.release()
+
+    # ---- the three moves
+
+    def begin_step(self, step: int, proposals: Sequence[ProposalRow]) -> list[int]:
+        """Record the proposals of a new step before any is executed; returns their attempt numbers."""
+        rows = [proposal.row for proposal in proposals]
+        if not rows or len(set(rows)) != len(rows) or min(rows) < 0:
+            raise InputError("proposals", rows, "a step needs proposals, each with its own row from 0")
+        with self._transaction() as db:
+            last, pending = self.last_step(), self._rows("SELECT DISTINCT step FROM pending_rows")
+            if pending or step != last + 1:
+                state = f"step {pending[0][0]} has begun" if pending else f"step {last} is the latest"
+                raise InputError("step", step, f"{state}, so it cannot begin", "call resume() and go on from there")
+            known = self._rows("SELECT coalesce(max(id), 0) FROM attempts_rows")[0][0]
+            for number, proposal in enumerate(proposals, start=known + 1):
+                self._propose(db, number, step, proposal, known)
+        return list(range(known + 1, known + 1 + len(rows)))
+
+    def _propose(self, db: sqlite3.Connection, number: int, step: int, proposal: ProposalRow, known: int) -> None:
+        check_finite(proposal, f"proposals[{proposal.row}]")
+        if proposal.parent is not None and not 1 <= proposal.parent <= known:
+            raise InputError(f"proposals[{proposal.row}].parent", proposal.parent, f"attempts so far: 1 to {known}")
+        texts = self._text(proposal.prompt), self._text(proposal.reply)
+        db.execute(
+            f"INSERT INTO pending_rows ({', '.join(schema.PROPOSAL_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, step, proposal.row, proposal.parent, *texts, proposal.tokens, proposal.generation_seconds),
+        )
+        db.execute("INSERT INTO payloads VALUES (?, ?, ?)", (number, step, proposal.payload))
+
+    def outcome(self, step: int, row: int, outcome: OutcomeRow) -> None:
+        """Record that a proposal was executed; may be called from any thread. A second outcome is refused."""
+        check_finite(dataclasses.replace(outcome, score=None), f"outcome[{row}]")
+        values = dataclasses.asdict(outcome) | {"finished": time.time()}
+        score = outcome.score  # a metric may be infinite or undefined: the record says so, or nothing
+        values["score"] = None if score is None or math.isnan(score) else score
+        with self._transaction() as db:
+            for name in ("message", "code", "output"):
+                values[name] = self._text(values[name])
+            columns = ", ".join(f"{name} = :{name}" for name in schema.OUTCOME_COLUMNS)
+            changed = db.execute(
+                f"UPDATE pending_rows SET {columns} WHERE step = :step AND row = :row AND valid IS NULL",
+                values | {"step": step, "row": row},
+            ).rowcount
+            if changed != 1:
+                raise InputError("row", row, f"step {step} does not wait for an outcome of it")
+
+    def checkpoint(self, step: int, write: Callable[[Path], None]) -> str:
+        """Let `write` fill a checkpoint folder; returns the name that `commit_step` takes.
+
+        It counts only once a committed step names it.
+        """
+        self._must_write()
+        return files.write_checkpoint(self.folder, step, write)
+
+    def commit_step(
+        self,
+        step: int,
+        rate: RateRow,
+        relative_rewards: Sequence[float | None],
+        bonuses: Sequence[float],
+        *,
+        metrics: Mapping[str, float] | None = None,
+        phases: Mapping[str, float] | None = None,
+        states: Mapping[str, Any] | None = None,
+        checkpoint: str | None = None,
+    ) -> None:
+        """The step has happened: its attempts, rate and states become part of the record in one transaction.
+
+        With `states` it is a resume point (and its `checkpoint`, if the policy has weights, must be in place). A step
+        between resume points passes neither; after a crash it is worked through again from the record. Committing such
+        a step again only adds the states and the checkpoint.
+        """
+        check_finite(rate, "rate")
+        if checkpoint is not None and (not states or not self._checkpoint_path(checkpoint).is_dir()):
+            raise InputError("checkpoint", checkpoint, "it must be in place and come with states", "write it first")
+        saved = _states(states) if states else {}
+        with self._transaction() as db:
+            if step <= self.last_step():
+                self._commit_again(db, step, rate)
+            else:
+                self._move_pending(db, step, relative_rewards, bonuses)
+                spent = self._spent(step)
+                texts = _json("metrics", metrics or {}, finite=False), _json("phases", phases or {}, finite=False)
+                values = (step, *dataclasses.astuple(rate), *texts, spent, None, time.time())
+                db.execute(f"INSERT INTO steps VALUES ({', '.join('?' * 11)})", values)
+            if saved:
+                self._add_resume_point(db, step, saved, checkpoint)
+        self._tidy()
+
+    def _move_pending(
+        self, db: sqlite3.Connection, step: int, relative_rewards: Sequence[float | None], bonuses: Sequence[float]
+    ) -> None:
+        rows = self._rows("SELECT id, row, valid FROM pending_rows WHERE step = ? ORDER BY id", (step,))
+        missing = [row for _, row, valid in rows if valid is None]
+        if not rows or missing:
+            rule = f"rows {missing} have no outcome" if rows else "it has not begun"
+            raise InputError("step", step, f"{rule}, so it cannot be committed")
+        if not len(rows) == len(relative_rewards) == len(bonuses):
+            rule = f"the step has {len(rows)} attempts, and each needs one"
+            raise InputError("relative_rewards, bonuses", (len(relative_rewards), len(bonuses)), rule)
+        for value in [*(value for value in relative_rewards if value is not None), *bonuses]:
+            if not math.isfinite(value):
+                raise InputError("relative_rewards, bonuses", value, "they must be finite numbers")
+        columns = ", ".join(schema.PROPOSAL_COLUMNS + schema.OUTCOME_COLUMNS)
+        db.executemany(
+            f"INSERT INTO attempts_rows ({columns}, relative_reward, bonus)"
+            f" SELECT {columns}, ?, ? FROM pending_rows WHERE id = ?",
+            [(left, bonus, row[0]) for row, left, bonus in zip(rows, relative_rewards, bonuses, strict=True)],
+        )
+        db.execute("DELETE FROM pending_rows")
+
+    def _commit_again(self, db: sqlite3.Connection, step: int, rate: RateRow) -> None:
+        if self._rows("SELECT 1 FROM states WHERE step >= ?", (step,)):
+            raise InputError("step", step, "it is committed already", "call resume() and go on from there")
+        columns = "rate, rate_mean, rate_low, rate_high, rate_count"
+        recorded = RateRow(*self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))[0])
+        if recorded != rate:
+            note = f"step {step} charged {recorded.rate!r}, worked through again {rate.rate!r}"
+            self._note(db, "replay-differs", note)
+
+    def _spent(self, step: int) -> float:
+        before = self._rows("SELECT coalesce(max(script_seconds), 0.0) FROM steps WHERE step < ?", (step,))[0][0]
+        query = "SELECT seconds FROM attempts_rows WHERE step = ? AND status != ? ORDER BY id"
+        return float(before) + math.fsum(row[0] for row in self._rows(query, (step, SANDBOX_FAILURE)))
+
+    def _add_resume_point(
+        self, db: sqlite3.Connection, step: int, saved: Mapping[str, str], checkpoint: str | None
+    ) -> None:
+        db.executemany("INSERT INTO states VALUES (?, ?, ?)", [(step, name, text) for name, text in saved.items()])
+        db.execute("UPDATE steps SET checkpoint = ? WHERE step = ?", (checkpoint, step))
+        points = self._rows(f"SELECT DISTINCT step FROM states ORDER BY step DESC LIMIT {KEEP}")
+        if len(points) == KEEP:
+            oldest = points[-1][0]
+            db.execute("DELETE FROM states WHERE step < ?", (oldest,))
+            db.execute("DELETE FROM payloads WHERE step <= ?", (oldest,))
+            db.execute("UPDATE steps SET checkpoint = NULL WHERE step < ?", (oldest,))
+
+    # ---- after a crash
+
+    def resume(self) -> Resumed:
+        """Where the run stands. What `recorded` holds is not proposed again, nor executed if it has an outcome."""
+        with self._transaction() as db:
+            step, checkpoint = self._resume_point()
+            last = self.last_step()
+            db.execute("DELETE FROM states WHERE step > ?", (step,))  # points whose checkpoint is lost
+            db.execute("UPDATE steps SET checkpoint = NULL WHERE step > ?", (step,))
+            states = self._rows("SELECT name, state FROM states WHERE step = ?", (step,))
+            recorded: dict[int, tuple[Recorded, ...]] = {}
+            for later in range(step + 1, last + 1):
+                recorded[later] = self._recorded("attempts", later)
+            pending = self.pending()
+            if pending:
+                recorded[last + 1] = pending
+            if last or pending:
+                done = sum(row.outcome is not None for row in pending)
+                self._note(db, "resumed", f"from step {step}; step {last + 1}: {done} of {len(pending)} executed")
+        with self._readable():
+            return Resumed(step, {name: json.loads(text) for name, text in states}, checkpoint, recorded)
+
+    def _resume_point(self) -> tuple[int, Path | None]:
+        query = "SELECT DISTINCT step, checkpoint FROM states JOIN steps USING (step) ORDER BY step DESC"
+        points = self._rows(query)
+        for step, name in points:
+            path = None if name is None else self._checkpoint_path(name)
+            if path is None or path.is_dir():
+                return int(step), path
+        if not self._rows("SELECT 1 FROM attempts_rows LEFT JOIN payloads USING (id) WHERE payload IS NULL LIMIT 1"):
+            return 0, None  # everything since step 1 is still recorded
+        names = ", ".join(str(name) for _, name in points)
+        rule = f"its checkpoints are gone ({names})"
+        raise InputError("run", str(self.folder), rule, f"restore one below {files.CHECKPOINTS}/, or start a new run")
+
+    def note(self, kind: str, message: str) -> None:
+        """Write an event."""
+        with self._transaction() as db:
+            self._note(db, kind, message)
+
+    def _note(self, db: sqlite3.Connection, kind: str, message: str) -> None:
+        values = time.time(), self.last_step(), _utf8(kind), _utf8(message)
+        db.execute("INSERT INTO events (time, step, kind, message) VALUES (?, ?, ?, ?)", values)
+
+    # ---- ground
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything inside, or nothing of it."""
+        self._must_write()
+        with self._turn, schema.told(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _must_write(self) -> None:
+        if self._lock is None:
+            raise InputError("run", str(self.folder), "it was opened for reading", "open it without read_only")
+
+    def _text(self, text: str) -> int | None:
+        """The number of a text, stored once however many attempts share it; None for the empty one."""
+        if not text:
+            return None
+        data = text.encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(data).digest()
+        found = self._rows("SELECT id FROM texts WHERE sha256 = ?", (digest,))
+        if found:
+            return int(found[0][0])
+        value: str | bytes = text
+        if _utf8(text) != text:
+            value = data
+        return self._db.execute("INSERT INTO texts (sha256, text) VALUES (?, ?)", (digest, value)).lastrowid
+
+    def _checkpoint_path(self, name: str) -> Path:
+        return self.folder / files.CHECKPOINTS / name
+
+    def _tidy(self) -> None:
+        """Remove checkpoints that no step names."""
+        named = {row[0] for row in self._rows("SELECT checkpoint FROM steps WHERE checkpoint IS NOT NULL")}
+        files.remove_checkpoints(self.folder, named)
+
+
+def _refuse_occupied(folder: Path) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError("run", str(folder), "it is not a folder", "choose another name")
+    if (folder / schema.FILE).exists():
+        raise InputError("run", str(folder), "it holds a run already", "resume it, or choose another name")
+    partial = schema.FILE + files.PARTIAL
+    mine = {files.LOCK, files.CHECKPOINTS, partial, f"{partial}-journal", files.CONFIG, files.CONFIG + files.PARTIAL}
+    found = {path.name for path in folder.iterdir()}
+    begun = partial in found or not {files.CONFIG, files.CONFIG + files.PARTIAL} & found
+    checkpoints = folder / files.CHECKPOINTS
+    if found - mine or not begun or (checkpoints.is_dir() and any(checkpoints.iterdir())):
+        raise InputError("run", str(folder), "a new run needs an empty folder", "choose another name")
+
+
+def _states(states: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _json(f"states.{name}", state, finite=True) for name, state in states.items()}
+
+
+def _json(field: str, value: Any, *, finite: bool) -> str:
+    """Strict JSON. A number that is not finite is refused, or written as null."""
+    if not finite:
+        value = {name: number if math.isfinite(number) else None for name, number in value.items()}
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(field, value, f"it must be plain JSON with finite numbers ({error})") from None
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

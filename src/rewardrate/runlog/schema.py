@@ -1,0 +1,167 @@
+"""The tables of run.sqlite, and how the file is opened."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rewardrate.errors import InputError
+
+VERSION = 1
+"The schema this code writes; it reads every version from 1 to this one."
+APPLICATION = 0x72777274  # "rwrt": tells a run log from any other SQLite file
+FILE = "run.sqlite"
+
+_OUTCOME = """
+    valid INTEGER, reward REAL, score REAL, seconds REAL, wall_seconds REAL, cpu_seconds REAL,
+    peak_memory_bytes INTEGER, status TEXT, message INTEGER REFERENCES texts (id), code INTEGER REFERENCES texts (id),
+    output INTEGER REFERENCES texts (id), clock TEXT, level TEXT, contaminated INTEGER, trains INTEGER, finished REAL
+"""
+_PROPOSAL = """
+    id INTEGER PRIMARY KEY, step INTEGER NOT NULL, row INTEGER NOT NULL, parent INTEGER,
+    prompt INTEGER REFERENCES texts (id), reply INTEGER REFERENCES texts (id),
+    tokens INTEGER NOT NULL, generation_seconds REAL NOT NULL
+"""
+PROPOSAL_COLUMNS = ("id", "step", "row", "parent", "prompt", "reply", "tokens", "generation_seconds")
+OUTCOME_COLUMNS = tuple(part.split()[0] for part in _OUTCOME.split(",") if part.split())
+TEXTS = ("prompt", "reply", "message", "code", "output")
+"Columns that hold the number of a text; the views show the text itself."
+
+
+def _view(name: str, more: tuple[str, ...] = ()) -> str:
+    columns = PROPOSAL_COLUMNS + OUTCOME_COLUMNS + more
+    shown = [f"(SELECT text FROM texts WHERE id = a.{c}) AS {c}" if c in TEXTS else f"a.{c}" for c in columns]
+    return f"CREATE VIEW {name} AS SELECT {', '.join(shown)} FROM {name}_rows AS a"
+
+
+STATEMENTS = (
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+    "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE texts (id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, text NOT NULL)",
+    f"CREATE TABLE attempts_rows ({_PROPOSAL}, {_OUTCOME}, relative_reward REAL, bonus REAL NOT NULL,"
+    " UNIQUE (step, row))",
+    f"CREATE TABLE pending_rows ({_PROPOSAL}, {_OUTCOME}, UNIQUE (step, row))",
+    "CREATE TABLE payloads (id INTEGER PRIMARY KEY, step INTEGER NOT NULL, payload BLOB NOT NULL)",
+    "CREATE TABLE steps (step INTEGER PRIMARY KEY, rate REAL NOT NULL, rate_mean REAL NOT NULL, rate_low REAL NOT NULL,"
+    " rate_high REAL NOT NULL, rate_count INTEGER NOT NULL, metrics TEXT NOT NULL, phases TEXT NOT NULL,"
+    " script_seconds REAL NOT NULL, checkpoint TEXT, finished REAL NOT NULL)",
+    "CREATE TABLE states (step INTEGER NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (step, name))",
+    "CREATE TABLE events (id INTEGER PRIMARY KEY, time REAL NOT NULL, step INTEGER NOT NULL, kind TEXT NOT NULL,"
+    " message TEXT NOT NULL)",
+    _view("attempts", ("relative_reward", "bonus")),
+    _view("pending"),
+)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """What SQLite complains about inside becomes an InputError that names the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        reason = str(error)
+        if "full" in reason or "readonly" in reason or "disk I/O" in reason:
+            raise InputError(
+                "run log", str(path), f"it cannot be written ({reason})", "make room, then resume"
+            ) from None
+        if "locked" in reason:
+            raise InputError("run log", str(path), f"another program holds it ({reason})", "close that one") from None
+        remedy = "restore it from a copy; what can be saved: sqlite3 run.sqlite .recover"
+        raise InputError("run log", str(path), f"it is damaged or not a run log ({reason})", remedy) from None
+
+
+def make(path: Path) -> sqlite3.Connection:
+    """A new file with all tables, made in one transaction that the caller commits."""
+    db = sqlite3.connect(path, isolation_level=None, timeout=30)
+    db.execute("PRAGMA page_size = 16384")  # scripts of a few kB: several to a page, where 4 kB pages hold one each
+    db.execute("BEGIN IMMEDIATE")
+    for statement in STATEMENTS:
+        db.execute(statement)
+    return db
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """The file, for its one writer.
+
+    Write-ahead log: a reader never waits for the writer, and a process killed at any moment leaves the file as it was
+    after the last transaction. Every transaction is synced, so that this holds for a power cut too. Where the file
+    system has no shared memory (some network drives), SQLite stays with its rollback journal: as safe, readers wait.
+    """
+    db = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=30, check_same_thread=False
+    )
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError:
+        db.execute("PRAGMA journal_mode = DELETE")
+    db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+def connect_to_read(path: Path) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str] | None]:
+    """The file, for reading; also while it is written, and also from a place that cannot be written.
+
+    Where SQLite may not make the small file that readers share (a read-only copy or mount), the file is read as it is,
+    or, if a log or journal lies beside it, from a private copy of both: the folder that is returned.
+    """
+    uri = path.resolve().as_uri()
+    try:
+        return _try(f"{uri}?mode=ro"), None
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+    beside = [side for side in (path.with_name(path.name + end) for end in ("-wal", "-journal")) if side.exists()]
+    if not beside:
+        return _try(f"{uri}?immutable=1"), None
+    copy = tempfile.TemporaryDirectory(prefix="rewardrate-")
+    try:
+        _copy_at_rest([path, *beside], Path(copy.name))
+        return _try(f"{(Path(copy.name) / path.name).as_uri()}?mode=rw"), copy
+    except BaseException:
+        copy.cleanup()
+        raise
+
+
+def _copy_at_rest(sources: list[Path], folder: Path) -> None:
+    """Copy files that belong together; again if one of them changed meanwhile."""
+    for _ in range(20):
+        try:
+            before = [(source.stat().st_mtime_ns, source.stat().st_size) for source in sources]
+            for source in sources:
+                shutil.copyfile(source, folder / source.name)
+            if before == [(source.stat().st_mtime_ns, source.stat().st_size) for source in sources]:
+                return
+        except FileNotFoundError as error:  # its writer has just closed it
+            raise sqlite3.OperationalError(f"database is locked: {error}") from None
+    raise sqlite3.OperationalError("database is locked: it changes faster than it can be copied")
+
+
+def _try(uri: str) -> sqlite3.Connection:
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def check_version(db: sqlite3.Connection, path: Path) -> int:
+    """The schema version of the file; InputError for a foreign file or one from a newer rewardrate."""
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION:
+        raise InputError("run log", str(path), "it is not a run log of rewardrate", "give the folder of a run")
+    if not 1 <= version <= VERSION:
+        rule = f"its format is version {version}; this rewardrate reads 1 to {VERSION}"
+        raise InputError("run log", str(path), rule, "read it with the rewardrate that wrote it, or a newer one")
+    log = path.with_name(path.name + "-wal")
+    at_rest = not log.exists() or log.stat().st_size == 0
+    if at_rest and path.stat().st_size % db.execute("PRAGMA page_size").fetchone()[0]:
+        raise sqlite3.DatabaseError("its end is cut off")  # SQLite would take the last page for zeros
+    return version

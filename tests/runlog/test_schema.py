@@ -1,0 +1,147 @@
+"""The file is opened, or refused in one line."""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from rewardrate.errors import InputError
+from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog, schema
+from rewardrate.runlog.rows import AttemptRow
+
+RATE = RateRow(0.5, 0.4, 0.3, 0.6, 2)
+
+
+def small_run(folder, steps=3):
+    with RunLog.create(folder, "seed = 1\n", {"seed": "1"}) as log:
+        for step in range(1, steps + 1):
+            log.begin_step(step, [ProposalRow(row, f"reply {step} {row}" * 200) for row in range(8)])
+            for row in range(8):
+                log.outcome(step, row, OutcomeRow(True, 0.5, 0.8, 1.0, "ok", "fine", f"code {step} {row}" * 200))
+            log.commit_step(step, RATE, [0.1] * 8, [0.0] * 8, states={"rng": step})
+    return folder
+
+
+def test_the_views_show_every_field_of_an_attempt():
+    db = sqlite3.connect(":memory:")
+    for statement in schema.STATEMENTS:
+        db.execute(statement)
+    columns = {row[1] for row in db.execute("PRAGMA table_info(attempts)")}
+    db.close()
+    assert columns == set(AttemptRow.__dataclass_fields__)
+
+
+def damaged(kind, path):
+    data = path.read_bytes()
+    path.write_bytes(
+        {
+            "empty": b"",
+            "text": b"step,row\n1,2\n" * 500,
+            "half a header": data[:50],
+            "first page": data[:16384],
+            "half": data[: len(data) // 2 // 16384 * 16384],
+            "torn": data[: len(data) - 1000],
+        }[kind]
+    )
+
+
+@pytest.mark.parametrize("kind", ["empty", "text", "half a header", "first page", "half", "torn"])
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_damaged_file_is_told_in_one_line_and_left_alone(tmp_path, kind, read_only):
+    path = small_run(tmp_path / "run") / "run.sqlite"
+    damaged(kind, path)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="run log = ") as caught, RunLog.open(path.parent, read_only) as log:
+        log.attempts()
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+
+
+def test_overwritten_pages_are_told_in_one_line(tmp_path):
+    path = small_run(tmp_path / "run") / "run.sqlite"
+    data = bytearray(path.read_bytes())
+    for page in range(1, len(data) // 16384):
+        data[page * 16384 : page * 16384 + 300] = b"\xa5" * 300
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="damaged"):
+        RunLog.open(path.parent)
+    with RunLog.open(path.parent, read_only=True) as log:
+        for question in (log.attempts, log.steps, log.about, log.events, log.pending, log.last_step):
+            with pytest.raises(InputError, match="damaged"):
+                question()
+
+
+def test_a_foreign_database_is_refused(tmp_path):
+    db = sqlite3.connect(tmp_path / "run.sqlite")
+    db.execute("CREATE TABLE mine (x)")
+    db.close()
+    for read_only in (True, False):
+        with pytest.raises(InputError, match="it is not a run log of rewardrate"):
+            RunLog.open(tmp_path, read_only)
+
+
+def test_a_newer_version_is_refused_by_number(tmp_path):
+    small_run(tmp_path / "run", 1)
+    db = sqlite3.connect(tmp_path / "run/run.sqlite")
+    db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    db.close()
+    for read_only in (True, False):
+        with pytest.raises(InputError, match=f"version {schema.VERSION + 1}; this rewardrate reads 1 to"):
+            RunLog.open(tmp_path / "run", read_only)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InputError, match=r"there is no run\.sqlite in it"):
+            RunLog.open(folder)
+
+
+def test_a_copy_made_while_the_run_is_open_can_be_read(tmp_path):
+    small_run(tmp_path / "run", 1)
+    with RunLog.open(tmp_path / "run") as log:
+        log.begin_step(2, [ProposalRow(0, "new")])
+        shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    with RunLog.open(tmp_path / "copy", read_only=True) as copy:
+        assert [row.proposal.reply for row in copy.pending()] == ["new"]
+
+
+READ = """
+import sys
+from pathlib import Path
+from rewardrate.runlog import RunLog
+with RunLog.open(Path(sys.argv[1]), read_only=True) as log:
+    print(log.last_step(), len(log.attempts()), len(log.pending()))
+"""
+
+
+@pytest.mark.parametrize("state", ["closed", "killed"])
+def test_a_run_on_a_read_only_mount_can_be_read(tmp_path, state):
+    folder = small_run(tmp_path / "run", 2)
+    if state == "killed":
+        code = (
+            "import os, sys; from pathlib import Path; from rewardrate.runlog import *\n"
+            "log = RunLog.open(Path(sys.argv[1])); log.begin_step(3, [ProposalRow(0, 'x')]); os.kill(os.getpid(), 9)"
+        )
+        subprocess.run([sys.executable, "-c", code, folder], check=False)
+        (folder / "run.sqlite-shm").unlink()
+        assert (folder / "run.sqlite-wal").stat().st_size > 0
+    mount = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && "
+    probe = f"! touch {folder}/probe 2>/dev/null"
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run(["unshare", "-rm", "sh", "-c", mount + probe], check=False, capture_output=True).returncode
+    ):
+        pytest.skip("this machine lets nobody make a read-only mount")
+    command = mount + f'exec "{sys.executable}" -c "$READ" {folder}'
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", command], env={"READ": READ}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.split(), done.stderr) == (["2", "16", "1" if state == "killed" else "0"], "")
+
+
+def test_a_full_or_busy_disk_is_told_as_such(tmp_path):
+    for reason, words in (("database or disk is full", "cannot be written"), ("database is locked", "another program")):
+        with pytest.raises(InputError, match=words), schema.told(tmp_path):
+            raise sqlite3.OperationalError(reason)
