@@ -1,0 +1,339 @@
+"""One PPO learner for a causal language model: one call of `update` is line "PPO" of Algorithm 1."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from rewardrate.config import AtLeast, Between, build
+from rewardrate.errors import InputError
+from rewardrate.policies import ppo
+from rewardrate.policies.cache import takes_masks
+from rewardrate.policies.network import (
+    Head,
+    Pack,
+    Reference,
+    hidden_size,
+    own_critic,
+    pack,
+    reply_hidden,
+    reply_scores,
+    silence_dropout,
+    trunk,
+    value_head,
+    values,
+)
+
+Decay = Annotated[float, Between(0, 0.999999)]
+SUMMED = ("policy_loss", "value_loss", "entropy", "clip_share", "value_clip_share", "step_kl")
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """How a batch of rewards becomes a change of weights. Defaults: the paper's table, as its code runs it."""
+
+    learning_rate: Annotated[float, AtLeast(0)] = 1e-6
+    "AdamW step of the policy; constant, no warm-up."
+    critic_learning_rate: Annotated[float, AtLeast(0)] = 1e-5
+    "AdamW step of the critic."
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    "AdamW's two decay rates."
+    weight_decay: Annotated[float, AtLeast(0)] = 0.01
+    "AdamW's decoupled decay."
+    clip: Annotated[float, AtLeast(0)] = 0.2
+    "The ratio may move this far from 1 before its gradient stops."
+    value_clip: Annotated[float, AtLeast(0)] = 0.5
+    "A value may move this far in one batch before its gradient stops."
+    gradient_clip: Annotated[float, AtLeast(0)] = 1.0
+    "Largest norm of a gradient, policy and critic each on its own."
+    entropy_coefficient: float = 0.001
+    "Weight of the entropy bonus."
+    kl_coefficient: Annotated[float, AtLeast(0)] = 0.001
+    "Price of the log-ratio to the reference, in the reward. 0 keeps no reference at all."
+    discount: Annotated[float, Between(0, 1)] = 1.0
+    "Of reward per token."
+    trace: Annotated[float, Between(0, 1)] = 1.0
+    "Lambda of the advantage estimate."
+    whiten: bool = True
+    "Whether advantages are brought to mean 0, variance 1 over the tokens of the batch."
+    epochs: Annotated[int, AtLeast(1)] = 1
+    "Passes over a batch."
+    mini_batch: Annotated[int, AtLeast(1)] | None = None
+    "Rows per optimiser step; nothing: the whole batch."
+    micro_batch: Annotated[int, AtLeast(1)] = 4
+    "Rows in memory at once. Changes time and memory, not the gradient."
+    prompts: Literal["auto", "apart", "shared"] = "auto"
+    "Whether a prompt that rows of a micro-batch have in common is computed once. auto: shared on a CPU."
+    old_logprobs: Literal["recomputed", "sampled"] = "recomputed"
+    "Where the ratio's denominator comes from: a pass of this network (paper's code), or the sampler, one pass less."
+    critic: Literal["own", "shared"] = "own"
+    "A second network from the same weights, or a value head on the policy's trunk, through which no gradient flows."
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    "Of the arithmetic; weights are fp32 always. auto: bf16 on a GPU, fp32 on a CPU."
+    gradient_checkpointing: bool = False
+    "Whether layers are computed again in the backward pass: a third more time, far less memory."
+
+
+@dataclass(frozen=True)
+class Experience:
+    """One row of a batch: what was asked, what was replied, what it earned."""
+
+    prompt: tuple[int, ...]
+    reply: tuple[int, ...]
+    reward: float
+    logprobs: tuple[float, ...] = ()
+
+
+@dataclass
+class Batch:
+    """What a batch of B rows knows before its first step; every tensor [B, R] on the learner's device."""
+
+    mask: Tensor
+    old_logprobs: Tensor
+    old_values: Tensor
+    advantages: Tensor
+    returns: Tensor
+
+
+class Learner:
+    """PPO with a critic and a frozen reference, on one device, weights in fp32.
+
+    On a CPU two learners with the same seed, weights and batches end with equal bits.
+    """
+
+    def __init__(self, model: Any, settings: LearnerSettings, temperature: float = 1.0, seed: int = 0) -> None:
+        self.model, self.temperature = model, temperature
+        self.settings = settings = build(LearnerSettings, asdict(settings), "learner.")
+        self.device = next(model.parameters()).device
+        self.dtype = torch.float64 if next(model.parameters()).dtype == torch.float64 else torch.float32
+        half = sorted(
+            {str(p.dtype) for p in model.parameters() if p.requires_grad} - {"torch.float32", "torch.float64"}
+        )
+        if half:
+            raise InputError("model", half[0], "weights that are trained must be float32", "load it with dtype float32")
+        if settings.prompts == "shared" and not takes_masks(model):
+            raise InputError(
+                "learner.prompts", "shared", "this model's attention cannot be masked", "use auto or apart"
+            )
+        self.share = settings.prompts == "shared" or (
+            settings.prompts == "auto" and self.device.type == "cpu" and takes_masks(model)
+        )
+        silence_dropout(model)
+        model.train(settings.gradient_checkpointing)
+        if settings.gradient_checkpointing:
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            if hasattr(model, "enable_input_require_grads") and not _embeds_learn(model):
+                model.enable_input_require_grads()
+        self.reference = Reference(model) if settings.kl_coefficient > 0 else None
+        self.critic: nn.Module = (
+            own_critic(model) if settings.critic == "own" else value_head(model, hidden_size(model))
+        )
+        self.critic.train(settings.gradient_checkpointing)
+        self.head = Head(model)
+        self.optimiser = self._adam(model, settings.learning_rate)
+        self.critic_optimiser = self._adam(self.critic, settings.critic_learning_rate)
+        self.shuffle = torch.Generator().manual_seed(seed)  # order of mini-batches; part of the saved state
+
+    def update(self, rows: Sequence[Experience]) -> dict[str, float]:
+        """Learn from a batch; returns means over its tokens. Raises InputError, with nothing changed, on bad rows.
+
+        Keys: policy_loss, value_loss, entropy, kl (to the reference, if there is one), clip_share, value_clip_share,
+        grad_norm, critic_grad_norm, step_kl (how far the policy moved within the batch), explained_variance,
+        sampler_gap (mean |sampled - recomputed| log-probability), skipped_steps, reward, rows, tokens, seconds.
+        """
+        start = time.perf_counter()
+        _check(rows)
+        if not rows:
+            return {}
+        batch, metrics = self.prepare(rows)
+        totals: dict[str, float] = {}
+        steps = 0
+        for _ in range(self.settings.epochs):
+            for chosen in self._mini_batches(len(rows)):
+                for key, value in self._step(rows, batch, chosen).items():
+                    totals[key] = totals.get(key, 0.0) + value
+                steps += 1
+        skipped = totals.pop("skipped_steps")
+        metrics |= {key: value / steps for key, value in totals.items()}
+        metrics |= {"skipped_steps": skipped, "rows": float(len(rows)), "tokens": float(batch.mask.sum())}
+        metrics["reward"] = sum(row.reward for row in rows) / len(rows)
+        metrics["seconds"] = time.perf_counter() - start
+        return metrics
+
+    @torch.no_grad()
+    def prepare(self, rows: Sequence[Experience]) -> tuple[Batch, dict[str, float]]:
+        """Old log-probabilities, values, advantages and returns of a batch, before any step is taken."""
+        settings = self.settings
+        shape = (len(rows), max(len(row.reply) for row in rows))
+        empty = torch.zeros(shape, dtype=self.dtype, device=self.device)
+        mask = torch.zeros(shape, dtype=torch.bool, device=self.device)
+        sampled, recomputed, reference, old_values = (empty.clone() for _ in range(4))
+        for i, row in enumerate(rows):
+            mask[i, : len(row.reply)] = True
+            if row.logprobs:
+                sampled[i, : len(row.reply)] = torch.tensor(row.logprobs, dtype=self.dtype)
+        rely = settings.old_logprobs == "sampled"
+        for chosen in self._micro_batches(rows, range(len(rows))):
+            packed = self._pack(rows, chosen)
+            with self._autocast():
+                if not rely or settings.critic == "shared":
+                    hidden = reply_hidden(trunk(self.model), packed)
+                if not rely:
+                    logprobs, _ = reply_scores(hidden, self.head, packed.replies, self.temperature)
+                    _place(recomputed, mask, chosen, logprobs)
+                shared = settings.critic == "shared"
+                _place(old_values, mask, chosen, self._values(packed, hidden if shared else None))
+                if self.reference:
+                    with self.reference() as (network, head):
+                        known = reply_hidden(network, packed)
+                        _place(reference, mask, chosen, reply_scores(known, head, packed.replies, self.temperature)[0])
+        old = sampled if rely else recomputed
+        reward = torch.tensor([row.reward for row in rows], dtype=self.dtype, device=self.device)
+        rewards = ppo.token_rewards(reward, old, reference, settings.kl_coefficient, mask)
+        advantages, returns = ppo.gae(rewards, old_values, mask, settings.discount, settings.trace)
+        metrics = {"explained_variance": _explained(old_values[mask], returns[mask])}
+        if self.reference:
+            metrics["kl"] = (old - reference)[mask].mean().item()
+        if not rely and all(row.logprobs for row in rows):
+            metrics["sampler_gap"] = (sampled - recomputed)[mask].abs().mean().item()
+        if settings.whiten:
+            advantages = ppo.whiten(advantages, mask)
+        return Batch(mask, old, old_values, advantages, returns), metrics
+
+    def accumulate(self, rows: Sequence[Experience], batch: Batch, chosen: Sequence[int]) -> dict[str, float]:
+        """Gradients of the mini-batch `chosen`, added up over its micro-batches; nothing is stepped."""
+        tokens = int(batch.mask[list(chosen)].sum())
+        totals = {key: torch.zeros((), dtype=self.dtype, device=self.device) for key in SUMMED}
+        for micro in self._micro_batches(rows, chosen):
+            index = torch.tensor(micro, device=self.device)
+            with self._autocast():
+                losses, parts = self._losses(self._pack(rows, micro), batch, index, tokens)
+            for loss in losses:
+                loss.backward()  # type: ignore[no-untyped-call]
+            for key, part in parts.items():
+                totals[key] += part
+        return {key: float(total) for key, total in totals.items()}
+
+    def _losses(self, packed: Pack, batch: Batch, index: Tensor, tokens: int) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """Loss of the policy and of the critic on one micro-batch, and its part of each metric."""
+        settings, mask = self.settings, batch.mask[index]
+        hidden = reply_hidden(trunk(self.model), packed)
+        scores, uncertainty = reply_scores(hidden, self.head, packed.replies, self.temperature)
+        logprobs, entropies = _spread(scores, mask), _spread(uncertainty, mask)
+        guesses = _spread(self._values(packed, hidden.detach() if settings.critic == "shared" else None), mask)
+        old = batch.old_logprobs[index]
+        loss, clipped = ppo.policy_loss(logprobs, old, batch.advantages[index], mask, settings.clip, tokens)
+        bonus = ppo.entropy_bonus(entropies, mask, settings.entropy_coefficient, tokens)
+        error, value_clipped = ppo.value_loss(
+            guesses, batch.old_values[index], batch.returns[index], mask, settings.value_clip, tokens
+        )
+        parts = {
+            "policy_loss": loss,
+            "value_loss": error,
+            "entropy": ppo.masked_sum(entropies, mask) / tokens,
+            "clip_share": clipped / tokens,
+            "value_clip_share": value_clipped / tokens,
+            "step_kl": ppo.masked_sum(old - logprobs, mask) / tokens,
+        }
+        return [loss - bonus, error], {key: part.detach() for key, part in parts.items()}
+
+    def _step(self, rows: Sequence[Experience], batch: Batch, chosen: Sequence[int]) -> dict[str, float]:
+        """One optimiser step of critic and policy; a gradient that is not finite is thrown away and counted."""
+        self.optimiser.zero_grad(set_to_none=True)
+        self.critic_optimiser.zero_grad(set_to_none=True)
+        totals = self.accumulate(rows, batch, chosen)
+        totals["skipped_steps"] = 0.0
+        for key, network, optimiser in (
+            ("critic_grad_norm", self.critic, self.critic_optimiser),
+            ("grad_norm", self.model, self.optimiser),
+        ):
+            learning = [p for p in network.parameters() if p.requires_grad]
+            norm = float(nn.utils.clip_grad_norm_(learning, self.settings.gradient_clip))
+            totals[key] = norm
+            if math.isfinite(norm):
+                optimiser.step()
+            else:
+                totals["skipped_steps"] += 1.0
+            optimiser.zero_grad(set_to_none=True)
+        return totals
+
+    def _values(self, packed: Pack, hidden: Tensor | None) -> Tensor:
+        if isinstance(self.critic, nn.Linear):
+            assert hidden is not None
+            return values(self.critic, hidden)
+        return self.critic(packed)  # type: ignore[no-any-return]
+
+    def _mini_batches(self, rows: int) -> Iterator[list[int]]:
+        size = self.settings.mini_batch or rows
+        if size >= rows:
+            yield list(range(rows))
+            return
+        order = torch.randperm(rows, generator=self.shuffle).tolist()
+        yield from (order[at : at + size] for at in range(0, rows, size))
+
+    def _micro_batches(self, rows: Sequence[Experience], chosen: Sequence[int]) -> Iterator[list[int]]:
+        """Rows of like length together, longest first: least padding, and memory is known from the first one on.
+
+        Where prompts are shared, rows with the same prompt come together instead.
+        """
+
+        def length(i: int) -> tuple[Any, ...]:
+            row = rows[i]
+            alone = (-len(row.prompt) - len(row.reply), i)
+            return (-len(row.prompt), row.prompt, *alone) if self.share else alone
+
+        order, size = sorted(chosen, key=length), self.settings.micro_batch
+        yield from (order[at : at + size] for at in range(0, len(order), size))
+
+    def _pack(self, rows: Sequence[Experience], chosen: Sequence[int]) -> Pack:
+        return pack([rows[i].prompt for i in chosen], [rows[i].reply for i in chosen], self.device, self.share)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        precision = self.settings.precision
+        half = precision == "bf16" or (precision == "auto" and self.device.type == "cuda")
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half)
+
+    def _adam(self, network: Any, learning_rate: float) -> torch.optim.AdamW:
+        learning = [p for p in network.parameters() if p.requires_grad]
+        settings = self.settings
+        return torch.optim.AdamW(learning, learning_rate, betas=settings.betas, weight_decay=settings.weight_decay)
+
+
+def _place(matrix: Tensor, mask: Tensor, rows: Sequence[int], flat: Tensor) -> None:
+    """Write reply tokens laid end to end [N] into their rows of a [B, R] matrix."""
+    index = torch.tensor(rows, device=matrix.device)
+    matrix[index] = _spread(flat.to(matrix.dtype), mask[index])
+
+
+def _spread(flat: Tensor, mask: Tensor) -> Tensor:
+    """[N] reply tokens laid end to end -> [b, R] with zeros on padding."""
+    return torch.zeros(mask.shape, dtype=flat.dtype, device=flat.device).masked_scatter(mask, flat)
+
+
+def _explained(guess: Tensor, target: Tensor) -> float:
+    """Share of the returns' variance that the values foresaw; 0 when the returns do not vary."""
+    spread = target.double().var() if target.numel() > 1 else torch.tensor(0.0)
+    return float(1 - (target - guess).double().var() / spread) if spread > 0 else 0.0
+
+
+def _embeds_learn(model: Any) -> bool:
+    return bool(model.get_input_embeddings().weight.requires_grad)
+
+
+def _check(rows: Sequence[Experience]) -> None:
+    for i, row in enumerate(rows):
+        if not row.prompt or not row.reply:
+            raise InputError(f"rows[{i}]", row, "prompt and reply must have at least one token each")
+        if not math.isfinite(row.reward):
+            raise InputError(
+                f"rows[{i}].reward", row.reward, "it must be a finite number", "leave the row out with None"
+            )
+        if row.logprobs and len(row.logprobs) != len(row.reply):
+            raise InputError(f"rows[{i}].logprobs", len(row.logprobs), f"there must be {len(row.reply)}, one a token")

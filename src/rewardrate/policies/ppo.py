@@ -1,0 +1,149 @@
+"""PPO for language models in pure functions.
+
+Shapes: B rows (one reply each), R reply positions (replies are right-padded), V tokens in the vocabulary, N reply
+tokens of all rows laid end to end. `mask` [B, R] is true on reply tokens. A mean over tokens is always
+sum / `tokens`, where `tokens` counts the whole mini-batch: a caller that walks through micro-batches passes the same
+`tokens` to each and adds the results, so the gradient does not depend on how the batch was cut.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+RATIO_LIMIT = 20.0  # |log ratio| beyond which exp would only make infinities
+
+
+def token_logprobs(logits: Tensor, tokens: Tensor, temperature: float = 1.0, chunk: int = 1024) -> Tensor:
+    """Log-probability of each token under the distribution that was sampled from: log softmax(logits / temperature).
+
+    logits [..., V], tokens [...] -> [...] in float32 (float64 stays). Walks through `chunk` positions at a time, so
+    the only large array is the one that came in.
+    """
+    flat, chosen = logits.reshape(-1, logits.shape[-1]), tokens.reshape(-1)
+    parts = [
+        _logprobs(rows, picks, temperature)
+        for rows, picks in zip(torch.split(flat, chunk), torch.split(chosen, chunk), strict=True)
+    ]
+    return (torch.cat(parts) if parts else flat.sum(-1)).reshape(tokens.shape)
+
+
+def _logprobs(logits: Tensor, tokens: Tensor, temperature: float) -> Tensor:
+    scaled = _scaled(logits, temperature)
+    return scaled.gather(-1, tokens.unsqueeze(-1)).squeeze(-1) - scaled.logsumexp(-1)
+
+
+def entropy(logits: Tensor, temperature: float = 1.0) -> Tensor:
+    """Entropy of softmax(logits / temperature) in nats: logsumexp(z) - sum(p * z). [..., V] -> [...]."""
+    scaled = _scaled(logits, temperature)
+    return scaled.logsumexp(-1) - (scaled.softmax(-1) * scaled).sum(-1)
+
+
+def _scaled(logits: Tensor, temperature: float) -> Tensor:
+    exact = logits if logits.dtype == torch.float64 else logits.float()
+    return exact / temperature
+
+
+def token_rewards(
+    terminal_reward: Tensor, logprobs: Tensor, reference_logprobs: Tensor, kl_coefficient: float, mask: Tensor
+) -> Tensor:
+    """Reward of every reply token: minus the priced log-ratio to the reference, plus the row's reward on its last.
+
+        r_t = -kl_coefficient * (logprob_t - reference_logprob_t)  (+ terminal_reward at the last token)
+
+    terminal_reward [B], the others [B, R] -> [B, R], zero outside the mask. The plain log-ratio is the estimator of
+    the paper's code; its mean over replies is KL(policy || reference).
+    """
+    rewards = -kl_coefficient * (logprobs - reference_logprobs)
+    rewards = _inside(rewards, mask)
+    position = torch.arange(mask.shape[1], device=mask.device)
+    last = torch.where(mask, position, -1).amax(1)
+    at_last = position == last.unsqueeze(1)
+    return rewards + at_last * terminal_reward.to(rewards.dtype).unsqueeze(1)
+
+
+def gae(
+    rewards: Tensor, values: Tensor, mask: Tensor, discount: float = 1.0, trace: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Generalised advantage estimates and the returns they imply; all [B, R].
+
+        delta_t = r_t + discount * V_{t+1} - V_t            (V = 0 after the last token)
+        A_t     = delta_t + discount * trace * A_{t+1}
+        G_t     = A_t + V_t
+
+    Positions outside the mask are stepped over and are zero in the result. With discount = trace = 1 (paper) A_t is
+    the reward still to come minus V_t.
+    """
+    advantages = torch.zeros_like(values)
+    following_value, following_advantage = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
+    for t in range(values.shape[1] - 1, -1, -1):
+        here = mask[:, t]
+        delta = rewards[:, t] + discount * following_value - values[:, t]
+        advantage = delta + discount * trace * following_advantage
+        following_value = torch.where(here, values[:, t], following_value)
+        following_advantage = torch.where(here, advantage, following_advantage)
+        advantages[:, t] = torch.where(here, advantage, torch.zeros_like(advantage))
+    returns = _inside(advantages + values, mask)
+    return advantages, returns
+
+
+def whiten(advantages: Tensor, mask: Tensor) -> Tensor:
+    """Advantages with mean 0 and variance 1 over all reply tokens of the batch; zero outside the mask.
+
+    In float64 inside, so that equal advantages become zeros and not amplified rounding. Fewer than two tokens have no
+    spread: they become zero.
+    """
+    kept = advantages[mask].double()
+    whitened = torch.zeros_like(advantages)
+    if kept.numel() > 1:
+        whitened[mask] = ((kept - kept.mean()) * torch.rsqrt(kept.var() + 1e-8)).to(advantages.dtype)
+    return whitened
+
+
+def policy_loss(
+    logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, clip: float, tokens: int
+) -> tuple[Tensor, Tensor]:
+    """Clipped surrogate and the number of tokens on which the clip is active.
+
+    ratio = exp(logprob - old_logprob)
+    loss  = sum(max(-A * ratio, -A * clamp(ratio, 1 - clip, 1 + clip))) / tokens
+
+    All [B, R].
+    """
+    moved = _inside(logprobs, mask) - _inside(old_logprobs, mask)
+    ratio = moved.clamp(-RATIO_LIMIT, RATIO_LIMIT).exp()
+    plain = -advantages * ratio
+    clipped = -advantages * ratio.clamp(1 - clip, 1 + clip)
+    loss = masked_sum(torch.maximum(plain, clipped), mask) / tokens
+    return loss, ((clipped > plain) & mask).sum()
+
+
+def value_loss(
+    values: Tensor, old_values: Tensor, returns: Tensor, mask: Tensor, clip: float, tokens: int
+) -> tuple[Tensor, Tensor]:
+    """Clipped squared error of the critic and the number of tokens on which the clip is active.
+
+    near = old_value + clamp(value - old_value, -clip, clip)
+    loss = 0.5 * sum(max((value - G)^2, (near - G)^2)) / tokens
+
+    All [B, R].
+    """
+    values, old_values, returns = (_inside(part, mask) for part in (values, old_values, returns))
+    near = old_values + (values - old_values).clamp(-clip, clip)
+    plain, clipped = (values - returns) ** 2, (near - returns) ** 2
+    loss = 0.5 * masked_sum(torch.maximum(plain, clipped), mask) / tokens
+    return loss, ((clipped > plain) & mask).sum()
+
+
+def entropy_bonus(entropies: Tensor, mask: Tensor, coefficient: float, tokens: int) -> Tensor:
+    """What is subtracted from the loss so that the policy keeps trying: coefficient * sum(entropy) / tokens."""
+    return coefficient * masked_sum(entropies, mask) / tokens
+
+
+def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
+    """Sum over the mask; what lies outside, also NaN, does not enter the sum or the gradient."""
+    return _inside(values, mask).sum()
+
+
+def _inside(values: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(mask, values, torch.zeros_like(values))

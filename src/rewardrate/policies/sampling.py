@@ -1,0 +1,208 @@
+"""Batched sampling from any Hugging Face causal language model.
+
+Shapes: n rows still being written, V vocabulary, M most new tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rewardrate.config import AtLeast, Between, build
+from rewardrate.errors import InputError
+from rewardrate.policies.cache import attends_to_all, group_attention
+from rewardrate.policies.decoding import HubDecoder, Prompts, RowDecoder
+from rewardrate.policies.network import causal
+from rewardrate.policies.static import VIEW, StaticLoop
+
+
+@dataclass(frozen=True)
+class SamplingSettings:
+    """How replies are drawn. Defaults: the paper's table."""
+
+    temperature: Annotated[float, AtLeast(1e-3)] = 0.7
+    "Logits are divided by it. For the likeliest token always, set top_k = 1."
+    top_p: Annotated[float, Between(1e-3, 1)] = 0.8
+    "Only the likeliest tokens that together reach this share can be drawn. 1: all."
+    top_k: Annotated[int, AtLeast(0)] = 20
+    "Only this many likeliest tokens can be drawn. 0: all."
+    presence_penalty: float = 1.5
+    "Taken off the logit of every token that the reply already has."
+    new_tokens: Annotated[int, AtLeast(1)] = 2500
+    "The longest reply."
+    rows_at_once: Annotated[int, AtLeast(1)] | None = None
+    "Rows generated side by side; nothing: all. Changes time and memory, not which reply a row gets."
+    engine: Literal["auto", "eager", "graph", "compiled"] = "auto"
+    "auto: recorded and replayed (graph) on a GPU, eager on a CPU. compiled: graph with fused kernels, slow to start."
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One drawn reply."""
+
+    tokens: tuple[int, ...]
+    "With the end token if it was drawn."
+    logprobs: tuple[float, ...]
+    "Under softmax(logits / temperature): what PPO uses."
+    drawn_logprobs: tuple[float, ...]
+    "Under the distribution after presence penalty, top-k and top-p: what the dice saw."
+    finished: bool
+
+
+def draw(
+    logits: Tensor, uniform: Tensor, seen: Tensor | None, settings: SamplingSettings
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One token a row by inverse transform: token, its log-probability, its log-probability when drawn; each [n].
+
+        z = logits / temperature
+        p = softmax of z less the presence penalty, cut to the top-k, then to the top-p
+        token = first whose cumulative p exceeds uniform * sum(p)
+
+    logits [n, V], uniform [n] in [0, 1), seen [n, V] true where the reply has the token.
+    """
+    scaled = logits.float() / settings.temperature
+    likely, order = scaled, None
+    if seen is not None:
+        likely = scaled - (settings.presence_penalty / settings.temperature) * seen
+    if 0 < settings.top_k < logits.shape[-1]:
+        likely, order = likely.topk(settings.top_k, dim=-1)
+    elif settings.top_p < 1:
+        likely, order = likely.sort(dim=-1, descending=True)
+    share = likely.softmax(-1)
+    if settings.top_p < 1:
+        share = share * (share.cumsum(-1) - share < settings.top_p)  # a token stays if those before it fall short
+    rising = share.double().cumsum(-1)
+    pick = torch.searchsorted(rising, uniform.double().unsqueeze(1) * rising[:, -1:], right=True)
+    pick = pick.clamp(max=share.shape[1] - 1)
+    token = pick if order is None else order.gather(1, pick)
+    logprob = scaled.gather(1, token).squeeze(1) - scaled.logsumexp(-1)
+    drawn = (share.gather(1, pick).double() / rising[:, -1:]).log().squeeze(1)
+    return token.squeeze(1), logprob, drawn.float()
+
+
+class Sampler:
+    """Draws replies with a model. A reply depends on weights, prompt, seed and the row's number, not on its neighbours.
+
+    (As far as arithmetic allows: another batch shape may round a logit differently in its last bit, which matters only
+    if a draw falls on that bit.) Temperature and truncation are applied here, never the model's own defaults.
+    """
+
+    def __init__(self, model: Any, settings: SamplingSettings, stops: Sequence[int]) -> None:
+        self.model = model
+        self.settings = build(SamplingSettings, asdict(settings), "sampling.")
+        self.device = next(model.parameters()).device
+        self.stops = torch.tensor(sorted(set(stops)), dtype=torch.long, device=self.device)
+        self.plain = attends_to_all(causal(model).config)
+        if self.plain:
+            group_attention(model)
+        self._loop: StaticLoop | None = None
+
+    @torch.no_grad()
+    def sample(self, prompts: Sequence[Sequence[int]], seed: int) -> list[Sample]:
+        """One reply to each prompt (token ids). Raises InputError for an empty prompt or when logits are not finite."""
+        for i, prompt in enumerate(prompts):
+            if not prompt:
+                raise InputError(f"prompts[{i}]", prompt, "it must have at least one token")
+        size = self.settings.rows_at_once or max(1, len(prompts))
+        rooms = [self._room(len(prompt)) for prompt in prompts]
+        samples: list[Sample] = []
+        learning = self.model.training
+        self.model.eval()  # a model that recomputes its layers keeps no cache while it trains
+        try:
+            for at in range(0, len(prompts), size):
+                rows = range(at, min(at + size, len(prompts)))
+                room = torch.tensor(rooms[at : rows.stop], device=self.device)
+                uniforms = torch.from_numpy(uniform_rows(seed, rows, max(rooms[at : rows.stop])))
+                samples += self._generate(prompts[at : rows.stop], uniforms.to(self.device), room)
+        finally:
+            self.model.train(learning)
+        if any(math.isnan(logprob) for sample in samples for logprob in sample.logprobs):
+            self._loop = None  # what is not a number must not linger in its cache
+            raise InputError("model", self.settings, "its logits are not finite", "go back to an earlier checkpoint")
+        return samples
+
+    def _room(self, length: int) -> int:
+        """New tokens that fit behind a prompt of this length. Raises InputError when none does."""
+        limit = getattr(causal(self.model).config.get_text_config(), "max_position_embeddings", None)
+        if limit is not None and length >= limit:
+            raise InputError("prompt", length, f"it must be shorter than the model's {limit} tokens", "shorten it")
+        return min(self.settings.new_tokens, limit - length) if limit is not None else self.settings.new_tokens
+
+    def _generate(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, rooms: Tensor) -> list[Sample]:
+        engine = self.settings.engine
+        fixed = engine in ("graph", "compiled") or (engine == "auto" and self.device.type == "cuda")
+        if fixed and self.plain:
+            return self._replay(prompts, uniforms, rooms)
+        return self._walk(prompts, uniforms, rooms)
+
+    def _walk(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, rooms: Tensor) -> list[Sample]:
+        """Token by token; rows that have ended leave the batch."""
+        rows, room = uniforms.shape
+        decoder = RowDecoder(self.model, prompts, room) if self.plain else HubDecoder(self.model, prompts, room)
+        tokens = torch.zeros(rows, room, dtype=torch.long, device=self.device)
+        logprobs, drawn = (torch.zeros(rows, room, device=self.device) for _ in range(2))
+        lengths = rooms.clone()
+        active = torch.arange(rows, device=self.device)
+        logits = decoder.start()
+        seen = torch.zeros(logits.shape, dtype=torch.bool, device=self.device) if self._penalises else None
+        for t in range(room):
+            token, logprob, truth = draw(logits, uniforms[active, t], seen, self.settings)
+            tokens[active, t], logprobs[active, t], drawn[active, t] = token, logprob, truth
+            if seen is not None:
+                seen.scatter_(1, token.unsqueeze(1), True)
+            ended = (token.unsqueeze(1) == self.stops).any(1)
+            lengths[active[ended]] = lengths[active[ended]].clamp(max=t + 1)
+            going = (lengths[active] > t + 1).nonzero().squeeze(1)
+            if not len(going):
+                break
+            if len(going) < len(active) and isinstance(decoder, RowDecoder):
+                decoder.keep(going)
+                active, token = active[going], token[going]
+                seen = seen[going] if seen is not None else None
+            logits = decoder.step(token)
+        return self._samples(tokens, logprobs, drawn, lengths)
+
+    def _replay(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, rooms: Tensor) -> list[Sample]:
+        """All rows to the end in fixed arrays; recorded and replayed on a GPU."""
+        rows, room = uniforms.shape
+        needed = Prompts(prompts, self.device).end + room
+        loop = self._loop
+        if loop is None or not loop.fits(rows, needed, room):
+            self._loop = None  # let go of the old arrays before the new ones are made
+            capacity = -(-needed // (4 * VIEW)) * 4 * VIEW  # coarse: batches of like length share arrays
+            loop = self._loop = StaticLoop(
+                causal(self.model),
+                (rows, capacity, room),
+                self.stops,
+                lambda logits, uniform, seen: draw(logits, uniform, seen, self.settings),
+                penalise=self._penalises,
+                compiled=self.settings.engine == "compiled",
+            )
+        full = [*prompts, *[prompts[0]] * (loop.rows - rows)]
+        tokens, logprobs, drawn, lengths = loop.run(Prompts(full, self.device), uniforms)
+        return self._samples(tokens[:rows], logprobs[:rows], drawn[:rows], torch.minimum(lengths[:rows], rooms))
+
+    @property
+    def _penalises(self) -> bool:
+        return self.settings.presence_penalty != 0
+
+    def _samples(self, tokens: Tensor, logprobs: Tensor, drawn: Tensor, lengths: Tensor) -> list[Sample]:
+        stops = set(self.stops.tolist())
+        table = zip(tokens.tolist(), logprobs.tolist(), drawn.tolist(), lengths.tolist(), strict=True)
+        return [
+            Sample(tuple(row[:n]), tuple(scores[:n]), tuple(truth[:n]), row[n - 1] in stops)
+            for row, scores, truth, n in table
+        ]
+
+
+def uniform_rows(seed: int, rows: Sequence[int], count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Random numbers in [0, 1) for each row, [rows, count]; a row's depend on the seed and its number alone."""
+    if seed < 0:
+        raise InputError("seed", seed, "it must not be negative")
+    return np.stack([np.random.default_rng([seed, row]).random(count) for row in rows])

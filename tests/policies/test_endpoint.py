@@ -1,0 +1,271 @@
+"""The endpoint policy against a real server on loopback that answers, stalls, fails, lies and hangs up."""
+
+import json
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from rewardrate.errors import InputError
+from rewardrate.policies.endpoint import EndpointError, EndpointPolicy
+from rewardrate.policies.proposal import Policy
+
+PROMPT = [{"role": "user", "content": "hello"}]
+KEY = "sk-very-secret-123"
+
+
+class Server(ThreadingHTTPServer):
+    """Answers with whatever `script` says, in order, then politely for ever."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.script, self.seen, self.now, self.most = [], [], 0, 0
+        self.guard = threading.Lock()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, request, client_address):
+        pass  # clients that left are part of the game
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        server = self.server
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with server.guard:
+            server.seen.append((self.path, dict(self.headers), body))
+            server.now += 1
+            server.most = max(server.most, server.now)
+            how = server.script.pop(0) if server.script else "polite"
+        try:
+            self.answer(how, body)
+        finally:
+            with server.guard:
+                server.now -= 1
+
+    def answer(self, how, body):
+        if how == "slow":
+            time.sleep(0.15)
+        if how == "stall":
+            time.sleep(1.5)
+        if how == "drip":  # never silent for long, never done
+            self.send(200, b"", length=1000)
+            for _ in range(40):
+                self.wfile.write(b" ")
+                self.wfile.flush()
+                time.sleep(0.05)
+            return
+        if how == "hang up":
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        if how == "half":
+            self.send(200, b'{"choices": [', length=500)
+            return
+        if isinstance(how, int):
+            self.send(how, json.dumps({"error": f"no: {self.headers.get('Authorization')}"}).encode())
+            return
+        if isinstance(how, bytes):
+            self.send(200, how)
+            return
+        text = f"{body['messages'][-1]['content']} / {body['seed']}"
+        reason = "length" if how == "cut" else "stop"
+        self.send(200, json.dumps({"choices": [{"message": {"content": text}, "finish_reason": reason}]}).encode())
+
+    def send(self, status, content, length=None):
+        self.send_response(status)
+        self.send_header("Content-Length", str(length or len(content)))
+        if status == 429:
+            self.send_header("Retry-After", "0")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def policy(server, **changes):
+    return EndpointPolicy(server.url, "some-model", **{"first_wait_seconds": 0.01, "timeout_seconds": 0.5} | changes)
+
+
+def test_it_is_a_policy_that_never_learns(server):
+    owner = policy(server)
+    assert isinstance(owner, Policy)
+    assert not owner.trainable
+    assert owner.learn(owner.propose([PROMPT], 0), [1.0]) == {}
+
+
+def test_replies_come_in_the_order_of_the_prompts_however_slow_the_first_is(server):
+    server.script = ["slow", "polite", "polite"]
+    prompts = [[{"role": "user", "content": text}] for text in ("a", "b", "c")]
+    proposals = policy(server, parallel=1).propose(prompts, 40)
+    assert [p.text for p in proposals] == ["a / 40", "b / 41", "c / 42"]
+    assert all(p.finished and not p.logprobs and not p.reply_tokens and p.seconds > 0 for p in proposals)
+
+
+def test_the_request_is_a_chat_completion_with_our_settings(server):
+    policy(server, temperature=0.3, top_p=0.9, new_tokens=77, token_field="max_completion_tokens").propose([PROMPT], 5)
+    path, headers, body = server.seen[0]
+    assert path == "/v1/chat/completions"
+    assert "Authorization" not in headers
+    assert body == {
+        "model": "some-model",
+        "messages": PROMPT,
+        "seed": 5,
+        "max_completion_tokens": 77,
+        "temperature": 0.3,
+        "top_p": 0.9,
+    }
+
+
+def test_no_more_requests_are_under_way_than_allowed(server):
+    server.script = ["slow"] * 9
+    policy(server, parallel=3).propose([PROMPT] * 9, 0)
+    assert server.most == 3
+
+
+def test_a_reply_cut_at_the_limit_is_not_finished_and_an_empty_one_is_empty(server):
+    server.script = ["cut"]
+    assert not policy(server).propose([PROMPT], 0)[0].finished
+    server.script = [b'{"choices": [{"message": {"content": null}, "finish_reason": "content_filter"}]}']
+    assert policy(server).propose([PROMPT], 0)[0].text == ""
+
+
+TROUBLE = {
+    "429": 429,
+    "500": 500,
+    "503": 503,
+    "hang up": "hang up",
+    "stall": "stall",
+    "drip": "drip",
+    "half": "half",
+    "html": b"<html>",
+    "list": b"[]",
+    "no choice": b'{"choices": []}',
+    "number": b'{"choices": [{"message": 3}]}',
+    "parts": b'{"choices": [{"message": {"content": [1]}}]}',
+    "bytes": b"\xff\xfe",
+    "deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE.values(), ids=TROUBLE)
+def test_trouble_that_may_pass_is_tried_again(server, trouble):
+    server.script = [trouble, trouble]
+    assert policy(server).propose([PROMPT], 1)[0].text == "hello / 1"
+    assert len(server.seen) == 3
+
+
+def test_trouble_that_does_not_pass_is_one_line_with_its_last_cause(server):
+    server.script = [500] * 10
+    with pytest.raises(EndpointError, match=r"127\.0\.0\.1: status 500 \(3 tries\)"):
+        policy(server, retries=2).propose([PROMPT], 0)
+    assert len(server.seen) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 404])
+def test_a_refusal_is_not_tried_again(server, status):
+    server.script = [status]
+    with pytest.raises(EndpointError, match=f"status {status}"):
+        policy(server).propose([PROMPT], 0)
+    assert len(server.seen) == 1
+
+
+def test_a_server_that_is_not_there_is_one_line():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        with pytest.raises(EndpointError, match="connection broke"):
+            EndpointPolicy(url, "m", retries=1, first_wait_seconds=0.01, timeout_seconds=1).propose([PROMPT], 0)
+
+
+def test_one_row_that_fails_for_good_does_not_leave_the_others_waiting(server):
+    server.script = [404]
+    with pytest.raises(EndpointError, match="404"):
+        policy(server, parallel=2).propose([PROMPT] * 6, 0)
+
+
+def test_the_key_is_sent_and_never_shown(server, monkeypatch, tmp_path):
+    monkeypatch.setenv("SOME_KEY", KEY)
+    owner = policy(server, key_variable="SOME_KEY", retries=0)
+    owner.propose([PROMPT], 0)
+    assert server.seen[0][1]["Authorization"] == f"Bearer {KEY}"
+    server.script = [401]  # this server repeats the key in its error
+    with pytest.raises(EndpointError) as caught:
+        owner.propose([PROMPT], 0)
+    owner.save(tmp_path)
+    shown = f"{caught.value} {owner!r} {owner.settings} {(tmp_path / 'policy.json').read_text()}"
+    assert KEY not in shown
+    assert "[key]" in str(caught.value)
+
+
+def test_a_key_does_not_travel_over_plain_http_to_another_machine(monkeypatch):
+    monkeypatch.setenv("SOME_KEY", KEY)
+    with pytest.raises(InputError, match="plain http") as caught:
+        EndpointPolicy("http://example.org/v1", "m", "SOME_KEY")
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [None, "", "  ", "two words", "line\nbreak"])
+def test_a_key_variable_without_a_usable_key_is_refused(monkeypatch, value):
+    monkeypatch.delenv("SOME_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("SOME_KEY", value)
+    with pytest.raises(InputError, match="no usable key"):
+        EndpointPolicy("https://example.org/v1", "m", "SOME_KEY")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "example.org/v1",
+        "ftp://example.org",
+        "http://",
+        "https://u:pw@example.org",
+        "https://a/v1?key=pw",
+        "http://a:b/",
+    ],
+)
+def test_a_url_that_is_no_address_or_holds_a_secret_is_refused_without_repeating_it(url):
+    with pytest.raises(InputError, match="url") as caught:
+        EndpointPolicy(url, "m")
+    assert "pw" not in str(caught.value)
+
+
+def test_settings_are_checked():
+    with pytest.raises(InputError, match="parallel"):
+        EndpointPolicy("https://example.org/v1", "m", parallel=0)
+    with pytest.raises(InputError, match="did you mean 'retries'"):
+        EndpointPolicy("https://example.org/v1", "m", retrys=1)
+
+
+def test_a_checkpoint_of_another_model_is_refused(server, tmp_path):
+    policy(server).save(tmp_path)
+    policy(server).load(tmp_path)
+    with pytest.raises(InputError, match="it was made with 'some-model'"):
+        EndpointPolicy(server.url, "other").load(tmp_path)
+    (tmp_path / "policy.json").write_text("[]")
+    with pytest.raises(InputError, match="cannot be read"):
+        policy(server).load(tmp_path)
+
+
+def test_tokens_are_counted_roughly_and_no_prompts_make_no_requests(server):
+    owner = policy(server)
+    assert owner.count("import numpy as np") == 2 + 2 + 1 + 1
+    assert owner.propose([], 0) == []
+    assert not server.seen
