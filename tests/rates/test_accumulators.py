@@ -216,3 +216,13 @@ def test_a_fitted_attempt_is_not_fitted_again_after_one_that_was_passed_over():
     assert slots.fit(totals).count == 1
     slots.feed(9.0, 9.0, step=2, greedy=False)
     assert slots.fit(totals).count == 1
+
+
+def test_a_chain_without_an_attempt_is_left_as_it_was():
+    chains = Accumulators(3)
+    chains.update([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
+    chains.update([1.0, float("nan"), 3.0], [1.0, 0.0, 1.0], present=[True, False, True])
+    assert chains.reward.tolist() == [2.0, 2.0, 6.0]
+    assert chains.seconds.tolist() == [2.0, 1.0, 2.0]
+    with pytest.raises(InputError):
+        chains.update([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], present=[True])

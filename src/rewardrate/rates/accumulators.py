@@ -46,18 +46,33 @@ class Accumulators:
         self._fresh: list[tuple[Array, Array]] = []  # attempts since the previous fit
         self._fitted = False
 
-    def update(self, reward: ArrayLike, seconds: ArrayLike, valid: ArrayLike | None = None) -> Self:
-        """Add one step: row i to chain i. A bad row raises InputError and nothing is added."""
+    def update(
+        self,
+        reward: ArrayLike,
+        seconds: ArrayLike,
+        valid: ArrayLike | None = None,
+        *,
+        present: ArrayLike | None = None,
+    ) -> Self:
+        """Add one step: row i to chain i. A bad row raises InputError and nothing is added.
+
+        `present` is false for a chain without an attempt in this step (a failure of the sandbox is nobody's): nothing
+        is added to it, whatever stands in its row.
+        """
         if self.age is not None:
             raise InputError("age", self.age, "age-bounded slots take samples one at a time", "use feed()")
+        here = np.ones(self.chains, bool) if present is None else check_valid(present, self.chains)
+        if not here.all():
+            reward = np.where(here, vector("reward", reward), 0.0)
+            seconds = np.where(here, vector("seconds", seconds), 1.0)
         rows = check_rows(reward, seconds, None, self.invalid)
         if rows.reward.size != self.chains:
             raise InputError(
                 "reward", f"{rows.reward.size} rows", f"there are {self.chains} chains, and each needs its row"
             )
         mask = np.ones(self.chains, bool) if valid is None else check_valid(valid, self.chains)
-        reward_c = np.where(mask, rows.reward, 0.0)
-        seconds_c = rows.seconds if self.invalid == "zero" else np.where(mask, rows.seconds, 0.0)
+        reward_c = np.where(mask & here, rows.reward, 0.0)
+        seconds_c = np.where(here if self.invalid == "zero" else mask & here, rows.seconds, 0.0)
         recent = self._recent
         with np.errstate(over="ignore"):
             if self.window is None:

@@ -1,0 +1,218 @@
+"""Algorithm 1: propose, execute, price a second, learn; killed at any moment, it goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rewardrate.environments.outcome import Environment, Outcome, Parent
+from rewardrate.policies.proposal import Policy, Proposal
+from rewardrate.rates import Accumulators, RateEstimate
+from rewardrate.rates.estimate import Estimator
+from rewardrate.runlog import RateRow, RunLog
+from rewardrate.training import record
+from rewardrate.training.buffer import Solution, SolutionBuffer
+from rewardrate.training.objective import Objective
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a run ends: at the first limit that is reached. At least one must be set."""
+
+    steps: int | None = None
+    "Updates of the policy."
+    script_seconds: float | None = None
+    "Seconds of all scripts together, on the priced clock."
+    wall_seconds: float | None = None
+    "Seconds of the whole run on the wall clock, generation and learning included."
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step came to, for whoever watches."""
+
+    step: int
+    outcomes: Sequence[Outcome]
+    rate: RateEstimate
+    metrics: dict[str, float]
+    phases: dict[str, float]
+    buffer: int
+
+
+@dataclass
+class Loop:
+    """One run: one arm, one task, one seed. `run` is the algorithm; everything else serves it."""
+
+    environment: Environment
+    policy: Policy
+    estimator: Estimator
+    chains: Accumulators
+    buffer: SolutionBuffer
+    objective: Objective
+    log: RunLog
+    budget: Budget
+    seed: int = 0
+    checkpoint_every: int = 1
+    "Steps between checkpoints; a step in between is worked through again from the record after a crash."
+    on_attempt: Callable[[int, Outcome], None] | None = None
+    on_step: Callable[[Step], None] | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+    attempts: list[int] = field(default_factory=list)
+    _last: tuple[int, RateRow, Sequence[float | None], Sequence[float], bool] | None = None
+
+    def run(self) -> None:
+        """Algorithm 1 of the paper, until the budget is used up."""
+        recorded, start = self.resume()
+        for step in self.steps(start):
+            parents = self.parents()  # state s_t
+            proposals = self.propose(step, parents, recorded)  # a_t ~ pi(. | s_t)
+            outcomes = self.execute(step, proposals, recorded)  # r_{t+1}, delta_{t+1}
+            rate = self.fit(outcomes)  # rho_{t+1} = f_rho(B)
+            best, limit = self.buffer.best_reward, self.environment.limit_seconds
+            relative = self.objective.relative(outcomes, rate, limit_seconds=limit)  # r - rho * delta
+            bonuses = self.objective.bonuses(outcomes, best)
+            self.buffer.absorb(outcomes, self.attempts, step, self.objective.price(rate))  # B, ranked anew
+            metrics = self.learn(proposals, relative, bonuses)  # PPO
+            self.commit(step, rate, relative, bonuses, metrics)
+            if self.on_step is not None:
+                self.on_step(Step(step, outcomes, rate, metrics, self.phases, len(self.buffer)))
+        self.seal()
+
+    def resume(self) -> tuple[record.Recorded, int]:
+        """Everything back to the latest resume point; what was recorded after it is used again, not repeated."""
+        found = self.log.resume()
+        if found.step:
+            for name, part in self._parts().items():
+                part.load_state_dict(found.states[name])
+        if found.checkpoint is not None:
+            self.policy.load(found.checkpoint)
+        return found.recorded, found.step + 1
+
+    def steps(self, start: int) -> Iterator[int]:
+        """Step numbers while the budget lasts. Steps that are in the record are always worked through."""
+        step = start
+        while step <= self.log.last_step() or not self._spent(step - 1):
+            self.phases = {}
+            yield step
+            step += 1
+
+    def parents(self) -> list[Solution | None]:
+        """The solutions to improve, one a chain; None asks for a first solution."""
+        chosen = self.buffer.select(self.chains.chains)
+        return list(chosen) if chosen else [None] * self.chains.chains
+
+    def propose(self, step: int, parents: Sequence[Solution | None], recorded: record.Recorded) -> list[Proposal]:
+        """New proposals, on record before any is executed; or those that are on record already."""
+        if step in recorded:
+            self.attempts = [row.attempt for row in recorded[step]]
+            return [record.proposal(row.proposal) for row in recorded[step]]
+        with self._timed("propose"):
+            prompts = [self.environment.prompt(_parent(solution)) for solution in parents]
+            proposals = self.policy.propose(prompts, _seed(self.seed, step))
+        rows = [
+            record.row(place, proposal, None if parent is None else parent.attempt)
+            for place, (proposal, parent) in enumerate(zip(proposals, parents, strict=True))
+        ]
+        self.attempts = self.log.begin_step(step, rows)
+        return proposals
+
+    def execute(self, step: int, proposals: Sequence[Proposal], recorded: record.Recorded) -> list[Outcome]:
+        """Run what has not been run yet; every outcome is on record as soon as it is there."""
+        known = {place: row.outcome for place, row in enumerate(recorded.get(step, ())) if row.outcome is not None}
+        outcomes = {place: record.outcome(row) for place, row in known.items()}
+        places = [place for place in range(len(proposals)) if place not in outcomes]
+
+        def done(at: int, outcome: Outcome) -> None:
+            self.log.outcome(step, places[at], record.outcome_row(outcome))
+            outcomes[places[at]] = outcome
+            if self.on_attempt is not None:
+                self.on_attempt(places[at], outcome)
+
+        with self._timed("execute"):
+            self.environment.execute([proposals[place].text for place in places], done)
+        for place, outcome in sorted(outcomes.items()):
+            if not outcome.charged and place in places:
+                self.log.note("sandbox-failure", f"step {step}, row {place}: {outcome.message}")
+        return [outcomes[place] for place in range(len(proposals))]
+
+    def fit(self, outcomes: Sequence[Outcome]) -> RateEstimate:
+        """The price of a second after this step, from the chains' totals."""
+        with self._timed("fit"):
+            self.chains.update(
+                [outcome.reward for outcome in outcomes],
+                [outcome.seconds for outcome in outcomes],
+                [outcome.valid for outcome in outcomes],
+                present=[outcome.charged for outcome in outcomes],
+            )
+            return self.chains.fit(self.estimator)
+
+    def learn(
+        self, proposals: Sequence[Proposal], relative: Sequence[float | None], bonuses: Sequence[float]
+    ) -> dict[str, float]:
+        """One update of the policy on relative reward plus bonus."""
+        rewards = [None if left is None else left + bonus for left, bonus in zip(relative, bonuses, strict=True)]
+        with self._timed("learn"):
+            return self.policy.learn(proposals, rewards)
+
+    def commit(
+        self,
+        step: int,
+        rate: RateEstimate,
+        relative: Sequence[float | None],
+        bonuses: Sequence[float],
+        metrics: dict[str, float],
+    ) -> None:
+        """The step has happened: in one transaction, after its checkpoint is in place."""
+        states, checkpoint = self._saved(step) if step % self.checkpoint_every == 0 else (None, None)
+        row = RateRow(rate.rate, rate.mean, rate.low, rate.high, rate.count)
+        self._last = (step, row, relative, bonuses, states is None)
+        options: dict[str, Any] = {"metrics": metrics, "phases": self.phases}
+        self.log.commit_step(step, row, relative, bonuses, states=states, checkpoint=checkpoint, **options)
+
+    def seal(self) -> None:
+        """The last step of a run always has a checkpoint: what was trained can be used and trained further."""
+        if self._last is not None and self._last[-1]:
+            step, row, relative, bonuses, _ = self._last
+            states, checkpoint = self._saved(step)
+            self.log.commit_step(step, row, relative, bonuses, states=states, checkpoint=checkpoint)
+
+    def _saved(self, step: int) -> tuple[dict[str, Any], str | None]:
+        with self._timed("save"):
+            states = {name: part.state_dict() for name, part in self._parts().items()}
+            return states, self.log.checkpoint(step, self.policy.save) if self.policy.trainable else None
+
+    def _spent(self, step: int) -> bool:
+        """Whether the budget is used up after so many steps."""
+        if self.budget.steps is not None and step >= self.budget.steps:
+            return True
+        steps = self.log.steps()
+        if not steps:
+            return False
+        limit = self.budget.script_seconds
+        if limit is not None and steps[-1].script_seconds >= limit:
+            return True
+        limit = self.budget.wall_seconds
+        return limit is not None and sum(sum(row.phases.values()) for row in steps) >= limit
+
+    def _parts(self) -> dict[str, Any]:
+        return {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer}
+
+    @contextlib.contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self.phases[phase] = self.phases.get(phase, 0.0) + time.monotonic() - start
+
+
+def _parent(solution: Solution | None) -> Parent | None:
+    return None if solution is None else Parent(solution.code, solution.message)
+
+
+def _seed(seed: int, step: int) -> int:
+    """A seed of its own for every step: a resumed run draws what the uninterrupted one draws."""
+    return int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint64)[0] >> 1)

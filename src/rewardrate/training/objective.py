@@ -1,0 +1,99 @@
+"""What an attempt is worth to the learner: the two arms of the experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from rewardrate.config import AtLeast
+from rewardrate.environments.outcome import Outcome
+from rewardrate.errors import InputError, did_you_mean
+from rewardrate.rates import RateEstimate, relative_reward
+from rewardrate.rates.settings import real
+
+Arm = Literal["rpg", "vanilla"]
+Charge = Literal["limit", "measured"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The reward of one attempt. Paper, equation (mle:arms).
+
+        valid:    reward  - price * seconds  (+ bonus if it beats every retained solution)
+        invalid:  penalty - price * limit_seconds
+
+    with price = price_scale * rate for the arm `rpg` and 0 for `vanilla`. Which quantile of the rate is charged is the
+    estimator's setting. A failure of the sandbox is nobody's: it has no reward (None).
+    """
+
+    arm: Arm = "rpg"
+    "rpg: seconds are paid for. vanilla: they are free, whatever the other settings."
+    penalty: float = -10.0
+    "Reward of an attempt that is not valid."
+    bonus: Annotated[float, AtLeast(0)] = 0.5
+    "Added when a valid reward is above that of every solution retained before this step."
+    price_scale: Annotated[float, AtLeast(0)] = 1.0
+    "Share of the rate that is charged: 0 is free time, 1 the paper; between them lies the frontier of score and time."
+    invalid_charge: Charge = "limit"
+    "Seconds a failure pays for: the limit (else failing at once would be cheap), or those it was measured to take."
+
+    def __post_init__(self) -> None:
+        for name, options in (("arm", get_args(Arm)), ("invalid_charge", get_args(Charge))):
+            value = getattr(self, name)
+            if value not in options:
+                rule = f"it must be one of {', '.join(options)}"
+                raise InputError(f"objective.{name}", value, rule, did_you_mean(str(value), options))
+        real("objective.penalty", self.penalty, lambda number: True, "be a finite number")
+        for name in ("bonus", "price_scale"):
+            real(f"objective.{name}", getattr(self, name), lambda number: number >= 0, "be finite and not negative")
+
+    def price(self, rate: float | RateEstimate) -> float:
+        """What this arm charges for a second, in reward; also what the solution buffer is ranked by."""
+        charged = rate.rate if isinstance(rate, RateEstimate) else rate
+        charged = real("rate", charged, lambda number: number >= 0, "be a finite number, not negative")
+        return 0.0 if self.arm == "vanilla" else self.price_scale * charged
+
+    def relative(
+        self, outcomes: Sequence[Outcome], rate: float | RateEstimate, *, limit_seconds: float
+    ) -> list[float | None]:
+        """Rewards after paying for the time, without the bonus; None for a failure of the sandbox."""
+        price = self.price(rate)
+        return [self._left(outcome, price, limit_seconds) if outcome.charged else None for outcome in outcomes]
+
+    def bonuses(self, outcomes: Sequence[Outcome], best_before: float | None) -> list[float]:
+        """The self-improvement bonus of each attempt.
+
+        `best_before` is the best reward among the solutions retained before this step's were added; with an empty
+        buffer it is None, nothing has to be exceeded, and every valid attempt gets the bonus (paper and authors).
+        """
+        return [
+            self.bonus if outcome.valid and (best_before is None or outcome.reward > best_before) else 0.0
+            for outcome in outcomes
+        ]
+
+    def rewards(
+        self,
+        outcomes: Sequence[Outcome],
+        rate: float | RateEstimate,
+        best_before: float | None,
+        *,
+        limit_seconds: float,
+    ) -> list[float | None]:
+        """What the learner gets for each attempt: `relative` plus `bonuses`; None is left out of the gradient."""
+        left = self.relative(outcomes, rate, limit_seconds=limit_seconds)
+        extra = self.bonuses(outcomes, best_before)
+        return [None if value is None else value + bonus for value, bonus in zip(left, extra, strict=True)]
+
+    def _left(self, outcome: Outcome, price: float, limit_seconds: float) -> float:
+        charged = limit_seconds if self.invalid_charge == "limit" else outcome.seconds
+        return float(
+            relative_reward(
+                outcome.reward,
+                outcome.seconds,
+                price,
+                valid=outcome.valid,
+                limit_seconds=charged,
+                penalty=self.penalty,
+            )
+        )

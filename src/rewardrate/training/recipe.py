@@ -1,0 +1,154 @@
+"""A training run as a config: what a recipe file says, and the parts that it makes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+from rewardrate import rates
+from rewardrate.config import AtLeast, Between
+from rewardrate.environments.mle.environment import MachineLearning, Settings
+from rewardrate.environments.mle.folder import load
+from rewardrate.errors import InputError
+from rewardrate.policies.endpoint import EndpointSettings
+from rewardrate.policies.learner import LearnerSettings
+from rewardrate.policies.models import LoraSettings
+from rewardrate.policies.proposal import Policy
+from rewardrate.policies.sampling import SamplingSettings
+from rewardrate.rates.estimate import Estimator
+from rewardrate.sandbox import Pool
+from rewardrate.training.loop import Budget
+from rewardrate.training.objective import Arm, Objective
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A language model that is trained here."""
+
+    kind: Literal["model"] = "model"
+    name: str = "tiny"
+    "tiny (comes with the package), a folder, a .gguf file, or a hub id."
+    device: str = "auto"
+    "auto: the GPU if there is one."
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+    lora: LoraSettings | None = None
+    "Train small additions to frozen weights instead of the weights."
+
+    def make(self, seed: int) -> Policy:
+        """The policy, weights loaded."""
+        from rewardrate.policies import LanguageModelPolicy, load_model
+
+        language = load_model(self.name, device=self.device, lora=self.lora)
+        return LanguageModelPolicy(language, self.sampling, self.learner, seed=seed)
+
+
+@dataclass(frozen=True)
+class EndpointChoice(EndpointSettings):
+    """A frozen model behind an OpenAI-compatible endpoint: the loop, the buffer and the price without updates."""
+
+    kind: Literal["endpoint"] = "endpoint"
+
+    def make(self, seed: int) -> Policy:
+        """The policy, nothing asked yet."""
+        from rewardrate.policies import EndpointPolicy
+
+        return EndpointPolicy(**{name: value for name, value in asdict(self).items() if name != "kind"})
+
+
+@dataclass(frozen=True)
+class NIWChoice:
+    """The paper's estimator."""
+
+    kind: Literal["niw"] = "niw"
+    quantile: Annotated[float, Between(0.001, 0.999)] = 0.95
+    "Which percentile of the predicted rates is charged."
+    forgetting: Annotated[float, Between(0.001, 1)] = 0.3
+    batches: Annotated[int, AtLeast(1)] = 1000
+
+
+@dataclass(frozen=True)
+class TotalsChoice:
+    """Reward of all attempts over seconds of all attempts."""
+
+    kind: Literal["totals"] = "totals"
+    forgetting: Annotated[float, Between(0.001, 1)] = 1.0
+
+
+@dataclass(frozen=True)
+class RobbinsMonroChoice:
+    """Stochastic approximation of the root of E[r - rho * delta]."""
+
+    kind: Literal["robbins-monro"] = "robbins-monro"
+    power: Annotated[float, Between(0.5, 1)] = 0.6
+    floor: Annotated[float, Between(0, 1)] = 0.0
+
+
+@dataclass(frozen=True)
+class FixedChoice:
+    """A price that is set by hand."""
+
+    kind: Literal["fixed"] = "fixed"
+    rate: Annotated[float, AtLeast(0)] = 0.0
+
+
+@dataclass(frozen=True)
+class Slots:
+    """How scripts are run side by side."""
+
+    slots: Annotated[int, AtLeast(1)] | None = None
+    "Scripts at once; as many as whole cores allow unless given."
+    clock: Literal["wall", "cpu", "warm"] = "wall"
+    "Which seconds are priced. warm: seconds without imports; a run uses one clock for all attempts."
+    repeats: Annotated[int, AtLeast(0)] = 1
+    "How often a contaminated measurement is taken again."
+
+    def make(self) -> Pool:
+        """The pool, empty."""
+        return Pool(self.slots, clock=self.clock, repeats=self.repeats)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One run: one arm, one task, one seed."""
+
+    task: str
+    "Name or folder of a task, or mlebench:ID."
+    batch: Annotated[int, AtLeast(2)] = 128
+    "Attempts a step; each row of the batch is a chain."
+    budget: Budget = field(default_factory=lambda: Budget(steps=300))
+    objective: Objective = field(default_factory=Objective)
+    policy: ModelChoice | EndpointChoice = field(default_factory=ModelChoice)
+    estimator: NIWChoice | TotalsChoice | RobbinsMonroChoice | FixedChoice = field(default_factory=NIWChoice)
+    environment: Settings = field(default_factory=Settings)
+    sandbox: Slots = field(default_factory=Slots)
+    window: Annotated[int, AtLeast(1)] | None = None
+    "Fit the rate on totals of the last so many steps instead of all (docs/rates.md)."
+    invalid_in_fit: Literal["zero", "exclude"] = "zero"
+    "Failed attempts in the fit: reward 0 with their real seconds, or left out."
+    buffer_batches: Annotated[int, AtLeast(1)] = 10
+    "Capacity of the solution buffer, in batches."
+    copies: Literal["one", "all"] = "one"
+    "Identical scripts in the buffer."
+    checkpoint_every: Annotated[int, AtLeast(1)] = 5
+    "Steps between checkpoints."
+    seed: Annotated[int, AtLeast(0)] = 0
+
+    def __post_init__(self) -> None:
+        if self.budget == Budget():
+            raise InputError("budget", "none", "a run needs an end", "set steps, script_seconds or wall_seconds")
+
+    def with_arm(self, arm: Arm) -> Recipe:
+        """The same run for an arm of the experiment."""
+        return replace(self, objective=replace(self.objective, arm=arm))
+
+    def make_estimator(self) -> Estimator:
+        """The estimator of the reward rate."""
+        settings = {name: value for name, value in asdict(self.estimator).items() if name != "kind"}
+        if self.estimator.kind == "niw":
+            settings["seed"] = self.seed
+        return rates.make(self.estimator.kind, **settings)
+
+    def make_environment(self, pool: Any, policy: Policy) -> MachineLearning:
+        """The task, with the policy's own count of tokens for its prompts."""
+        return MachineLearning(load(self.task), pool, self.environment, policy.count)

@@ -1,0 +1,110 @@
+"""Open a run folder and train in it: a new run, or the one that is there, from where it stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rewardrate import __version__, config
+from rewardrate.environments.mle.folder import load
+from rewardrate.environments.mle.preparation import prepare
+from rewardrate.environments.outcome import Outcome
+from rewardrate.errors import InputError
+from rewardrate.rates import Accumulators
+from rewardrate.runlog import RunLog
+from rewardrate.training.buffer import SolutionBuffer
+from rewardrate.training.loop import Loop, Step
+from rewardrate.training.recipe import Recipe
+
+
+def train(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    on_attempt: Callable[[int, Outcome], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Path:
+    """Train as the recipe says, in `folder`; a run that is there already is continued. Returns the folder.
+
+    A run is continued only under its own recipe, but for its budget: that may grow.
+    """
+    task = load(recipe.task)
+    if not recipe.task.startswith("mlebench:"):
+        prepare(task)
+    with _log(recipe, folder) as log, recipe.sandbox.make() as pool:
+        policy = recipe.policy.make(recipe.seed)
+        loop = Loop(
+            environment=recipe.make_environment(pool, policy),
+            policy=policy,
+            estimator=recipe.make_estimator(),
+            chains=Accumulators(recipe.batch, window=recipe.window, invalid=recipe.invalid_in_fit),
+            buffer=SolutionBuffer(recipe.buffer_batches * recipe.batch, copies=recipe.copies),
+            objective=recipe.objective,
+            log=log,
+            budget=recipe.budget,
+            seed=recipe.seed,
+            checkpoint_every=recipe.checkpoint_every,
+            on_attempt=on_attempt,
+            on_step=on_step,
+        )
+        loop.run()
+    return folder
+
+
+@contextlib.contextmanager
+def _log(recipe: Recipe, folder: Path) -> Iterator[RunLog]:
+    if not RunLog.exists(folder):
+        log = RunLog.create(folder, config.dumps(recipe), about(recipe))
+    else:
+        log = RunLog.open(folder)
+        _same(recipe, log)
+    with log:
+        yield log
+
+
+def _same(recipe: Recipe, log: RunLog) -> None:
+    """Refuse to go on with another recipe than the run began with."""
+    kept = config.build(Recipe, config.read_toml(log.folder / "config.toml"))
+    for name in Recipe.__dataclass_fields__:
+        mine, theirs = getattr(recipe, name), getattr(kept, name)
+        if name != "budget" and mine != theirs:
+            log.close()
+            rule = f"the run in {log.folder} was begun with {theirs!r}"
+            raise InputError(name, mine, rule, "continue it with `rewardrate resume`, or choose another --out")
+
+
+def about(recipe: Recipe) -> dict[str, str]:
+    """What must be known of a run before its first step: versions, machine, commit."""
+    return {
+        "rewardrate": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "commit": _commit(),
+        "task": recipe.task,
+        "arm": recipe.objective.arm,
+        "seed": str(recipe.seed),
+        "clock": recipe.sandbox.clock,
+        "policy": recipe.policy.name if recipe.policy.kind == "model" else recipe.policy.model,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _commit() -> str:
+    """The commit of the source checkout this runs from; empty for an installed package."""
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,50 @@
+"""A chat model on loopback that writes scripts for the task digits8x8: good ones, broken ones, and none."""
+
+import contextlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+SCRIPT = """\
+import csv
+with open("data/test.csv") as source, open("submission.csv", "w", newline="") as target:
+    out = csv.writer(target)
+    out.writerow(["id", "digit"])
+    rows = list(csv.DictReader(source))
+    out.writerows([row["id"], PLACE] for row in rows)
+"""
+
+
+class Chat(BaseHTTPRequestHandler):
+    """Answers every second request with a script that guesses a digit, the others with words."""
+
+    asked: ClassVar[list] = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(body)
+        number = len(self.asked)
+        digit = "1 if float(row['p36']) > 8 else 2" if number % 2 else "x"
+        text = f"A guess.\n```python\n{SCRIPT.replace('PLACE', digit)}```" if number % 3 else "I would rather not."
+        reply = json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def serving():
+    """Its address, while it runs."""
+    Chat.asked = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Chat)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+    thread.join()

@@ -1,0 +1,114 @@
+"""A toy world and a toy policy: two arms, one quick and one that earns more; softmax policy gradient in numpy.
+
+Also a program: `python toy_agent.py FOLDER STEPS PAUSE EVERY` trains in FOLDER, or resumes there, and may be killed.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rewardrate.environments.outcome import Outcome
+from rewardrate.policies.proposal import Proposal
+from rewardrate.rates import NIW, Accumulators
+from rewardrate.runlog import RunLog
+from rewardrate.training.buffer import SolutionBuffer
+from rewardrate.training.loop import Budget, Loop
+from rewardrate.training.objective import Objective
+
+ARMS = {"quick": (1.0, 1.0), "slow": (1.5, 5.0)}  # reward, seconds
+
+
+class TwoArms:
+    """The environment: a reply names an arm. Deterministic; counts how often each attempt was executed."""
+
+    limit_seconds = 10.0
+
+    def __init__(self, tally=None, pause=0.0):
+        self.tally, self.pause = tally, pause
+
+    def prompt(self, parent=None):
+        return [{"role": "user", "content": parent.code if parent else "go"}]
+
+    def execute(self, replies, on_done=None):
+        outcomes = []
+        for place, reply in enumerate(replies):
+            if self.tally is not None:
+                with open(self.tally, "a") as file:
+                    file.write(f"{reply}\n")
+            time.sleep(self.pause)
+            reward, seconds = ARMS.get(reply.split()[0], (0.0, 1.0))
+            valid = reward > 0
+            outcome = Outcome(valid, reward, reward, seconds, f"earned {reward}", "ok" if valid else "error", reply)
+            outcomes.append(outcome)
+            if on_done:
+                on_done(place, outcome)
+        return outcomes
+
+
+class Softmax:
+    """The policy: one logit an arm, REINFORCE with a batch baseline."""
+
+    name, trainable = "softmax", True
+
+    def __init__(self, learning_rate=0.3):
+        self.logits = np.zeros(len(ARMS))
+        self.learning_rate = learning_rate
+
+    def probabilities(self):
+        weights = np.exp(self.logits - self.logits.max())
+        return weights / weights.sum()
+
+    def propose(self, prompts, seed):
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(len(ARMS), size=len(prompts), p=self.probabilities())
+        return [
+            Proposal(
+                f"{list(ARMS)[arm]} {seed} {row}", (row,), (int(arm),), (float(np.log(self.probabilities()[arm])),)
+            )
+            for row, arm in enumerate(drawn)
+        ]
+
+    def learn(self, proposals, rewards):
+        kept = [(p.reply_tokens[0], r) for p, r in zip(proposals, rewards, strict=True) if r is not None]
+        values = np.array([reward for _, reward in kept])
+        advantage = (values - values.mean()) / (values.std() + 1e-6)
+        gradient = np.zeros_like(self.logits)
+        for (arm, _), a in zip(kept, advantage, strict=True):
+            gradient += a * (np.eye(len(ARMS))[arm] - self.probabilities())
+        self.logits = self.logits + self.learning_rate * gradient / len(kept)
+        return {"mean_reward": float(values.mean())}
+
+    def count(self, text):
+        return len(text)
+
+    def save(self, folder):
+        (folder / "logits.json").write_text(json.dumps(self.logits.tolist()))
+
+    def load(self, folder):
+        self.logits = np.array(json.loads((folder / "logits.json").read_text()))
+
+
+def loop(folder, *, arm="rpg", seed=0, steps=60, batch=16, environment=None, every=1, **changes):
+    """A loop in `folder`, new or resumed."""
+    log = RunLog.open(folder) if RunLog.exists(folder) else RunLog.create(folder, "", {"arm": arm})
+    return Loop(
+        environment=environment or TwoArms(),
+        policy=Softmax(),
+        estimator=NIW(seed=seed),
+        chains=Accumulators(batch),
+        buffer=SolutionBuffer(10 * batch),
+        objective=Objective(arm=arm, bonus=0.0),
+        log=log,
+        budget=changes.pop("budget", Budget(steps=steps)),
+        seed=seed,
+        checkpoint_every=every,
+        **changes,
+    )
+
+
+if __name__ == "__main__":
+    place, steps, pause, every = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+    loop(place, steps=steps, batch=4, every=every, environment=TwoArms(f"{place}.tally", pause)).run()

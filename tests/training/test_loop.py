@@ -1,0 +1,144 @@
+"""Algorithm 1 on a toy world: both arms learn what they should, and a run survives any number of kills."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import toy_agent
+from rewardrate.environments.outcome import Outcome
+from rewardrate.runlog import RunLog
+from rewardrate.training.loop import Budget
+
+TOY = Path(toy_agent.__file__)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rpg_takes_the_quick_arm_and_vanilla_the_one_that_earns_more(seed, tmp_path):
+    """1 in 1 s is a rate of 1; 1.5 in 5 s is 0.3, but the larger reward."""
+    ends = {}
+    for arm in ("rpg", "vanilla"):
+        loop = toy_agent.loop(tmp_path / arm, arm=arm, seed=seed, steps=50, batch=8)
+        loop.run()
+        loop.log.close()
+        ends[arm] = loop.policy.probabilities()
+    assert ends["rpg"][0] > 0.95
+    assert ends["vanilla"][1] > 0.95
+
+
+def test_every_attempt_step_and_rate_is_on_record(tmp_path):
+    loop = toy_agent.loop(tmp_path / "run", steps=5)
+    seen = []
+    loop.on_step = seen.append
+    loop.run()
+    log = loop.log
+    assert [step.step for step in log.steps()] == [1, 2, 3, 4, 5]
+    attempts = log.attempts()
+    assert [attempt.id for attempt in attempts] == list(range(1, 81))
+    assert all(attempt.parent is None for attempt in attempts[:16])
+    assert all(1 <= attempt.parent < attempt.id for attempt in attempts[16:])
+    assert [step.rate.rate for step in log.steps()] == [step.rate.rate for step in seen]
+    assert {"propose", "execute", "fit", "learn", "save"} == set(seen[0].phases)
+    first = attempts[0]
+    assert first.relative_reward == pytest.approx(first.reward - log.steps()[0].rate.rate * first.seconds)
+    log.close()
+
+
+def test_parents_are_the_best_by_relative_reward(tmp_path):
+    loop = toy_agent.loop(tmp_path / "run", steps=3)
+    loop.run()
+    parents = [loop.log.attempt(attempt.parent).code.split()[0] for attempt in loop.log.attempts(3)]
+    assert set(parents) == {"quick"}
+    loop.log.close()
+
+
+@pytest.mark.parametrize(
+    ("budget", "steps"),
+    [(Budget(steps=2), 2), (Budget(script_seconds=60.0), None), (Budget(steps=4, wall_seconds=1e-9), 1)],
+)
+def test_a_run_ends_at_the_first_limit_and_its_last_step_has_a_checkpoint(tmp_path, budget, steps):
+    loop = toy_agent.loop(tmp_path / "run", budget=budget, every=100)
+    loop.run()
+    rows = loop.log.steps()
+    if steps is not None:
+        assert len(rows) == steps
+    else:
+        assert rows[-1].script_seconds >= 60 > (rows[-2].script_seconds if len(rows) > 1 else 0)
+    assert rows[-1].checkpoint
+    loop.log.close()
+
+
+def test_a_failure_of_the_sandbox_enters_nothing_but_the_record(tmp_path):
+    class Shaky(toy_agent.TwoArms):
+        def execute(self, replies, on_done=None):
+            outcomes = super().execute(replies)
+            broken = Outcome(False, 0.0, None, 3.0, "no cgroup", "sandbox-failure", "")
+            outcomes = [broken if place == 0 else outcome for place, outcome in enumerate(outcomes)]
+            for place, outcome in enumerate(outcomes):
+                on_done(place, outcome)
+            return outcomes
+
+    loop = toy_agent.loop(tmp_path / "run", steps=2, environment=Shaky())
+    loop.run()
+    assert loop.chains.seconds[0] == 0
+    assert (loop.chains.seconds[1:] > 0).all()
+    first = loop.log.attempts()[0]
+    assert (first.status, first.relative_reward) == ("sandbox-failure", None)
+    assert [event.kind for event in loop.log.events()].count("sandbox-failure") == 2
+    loop.log.close()
+
+
+def finished(folder, steps, pause, every):
+    with subprocess.Popen([sys.executable, TOY, folder, str(steps), str(pause), str(every)], cwd=TOY.parent) as process:
+        return process.wait(timeout=120)
+
+
+def content(folder):
+    """All that a run came to, without the clock on the wall."""
+    with RunLog.open(folder, read_only=True) as log:
+        rows = log.table("id", "step", "row", "parent", "reply", "reward", "seconds", "relative_reward", "bonus")
+        rates = [(step.rate, step.script_seconds, dict(step.metrics)) for step in log.steps()]
+    weights = sorted((folder / "checkpoints").glob("step-*"))[-1] / "logits.json"
+    return rows, rates, weights.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [1, 3])
+def test_fifty_kills_change_nothing_and_no_attempt_is_lost_or_run_twice_after_it_was_recorded(tmp_path, every):
+    steps, rng = 60, random.Random(7)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert finished(whole, steps, 0.0, every) == 0
+    kills = 0
+    while kills < 50:
+        with subprocess.Popen([sys.executable, TOY, killed, str(steps), "0.05", str(every)], cwd=TOY.parent) as process:
+            time.sleep(0.35 + rng.random() * 0.5)
+            if process.poll() is not None:
+                break
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+    assert finished(killed, steps, 0.0, every) == 0
+    assert content(killed) == content(whole)
+    assert kills >= 30
+    runs = Counter(Path(f"{killed}.tally").read_text().splitlines())
+    with RunLog.open(killed, read_only=True) as log:
+        assert set(runs) == {attempt.reply for attempt in log.attempts()}
+    again = sum(count - 1 for count in runs.values())
+    assert again <= kills, "only the attempt that was running when it was killed is run again"
+
+
+def test_the_same_seed_gives_the_same_run(tmp_path):
+    results = []
+    for name in ("a", "b"):
+        loop = toy_agent.loop(tmp_path / name, steps=6, seed=3)
+        loop.run()
+        loop.log.close()
+        results.append(content(tmp_path / name))
+    assert results[0] == results[1]
+    assert np.isfinite([rate.rate for rate, *_ in results[0][1]]).all()

@@ -1,0 +1,63 @@
+import pytest
+
+from rewardrate import config
+from rewardrate.errors import InputError
+from rewardrate.rates import NIW, Fixed, RobbinsMonro, Totals
+from rewardrate.training.recipe import Recipe
+
+
+@pytest.mark.parametrize("name", ["laptop", "gpu", "mle-bench-paper"])
+def test_shipped_recipes_load_and_read_back_as_themselves(name, tmp_path):
+    recipe = config.load(Recipe, config.find_recipe(name))
+    (tmp_path / "again.toml").write_text(config.dumps(recipe))
+    assert config.load(Recipe, tmp_path / "again.toml") == recipe
+
+
+def test_the_paper_recipe_has_the_numbers_of_the_paper():
+    recipe = config.load(Recipe, config.find_recipe("mle-bench-paper"))
+    assert (recipe.batch, recipe.budget.steps, recipe.buffer_batches) == (128, 300, 10)
+    assert (recipe.objective.penalty, recipe.objective.bonus) == (-10.0, 0.5)
+    sampling, learner = recipe.policy.sampling, recipe.policy.learner
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.presence_penalty) == (0.7, 0.8, 20, 1.5)
+    assert (sampling.new_tokens, recipe.environment.prompt_tokens) == (2500, 2560)
+    assert (learner.learning_rate, learner.critic_learning_rate) == (1e-6, 1e-5)
+    assert (learner.clip, learner.value_clip, learner.gradient_clip, learner.kl_coefficient) == (0.2, 0.5, 1.0, 0.001)
+    assert (recipe.estimator.forgetting, recipe.estimator.batches, recipe.estimator.quantile) == (0.3, 1000, 0.95)
+    assert (recipe.environment.cores, recipe.environment.memory_bytes) == (2, 16 * 2**30)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"kind": "niw", "quantile": 0.5}, NIW),
+        ({"kind": "totals"}, Totals),
+        ({"kind": "robbins-monro"}, RobbinsMonro),
+        ({"kind": "fixed", "rate": 0.25}, Fixed),
+    ],
+)
+def test_an_estimator_is_chosen_by_kind(settings, kind):
+    recipe = config.build(Recipe, {"task": "diamonds", "estimator": settings})
+    assert isinstance(recipe.make_estimator(), kind)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({}, "task"),
+        ({"task": "diamonds", "budget": {}}, "a run needs an end"),
+        ({"task": "diamonds", "estimator": {"kind": "niw", "rate": 1.0}}, "no such key"),
+        ({"task": "diamonds", "estimator": {"kind": "guess"}}, "estimator.kind"),
+        ({"task": "diamonds", "policy": {"kind": "endpoint"}}, "policy.url"),
+        ({"task": "diamonds", "batch": 1}, "batch"),
+        ({"task": "diamonds", "objective": {"arm": "rgp"}}, "did you mean 'rpg'"),
+    ],
+)
+def test_mistakes_in_a_recipe_are_named(table, words):
+    with pytest.raises(InputError, match=words):
+        config.build(Recipe, table)
+
+
+def test_an_arm_changes_nothing_else():
+    recipe = config.build(Recipe, {"task": "diamonds"})
+    assert recipe.with_arm("vanilla").objective.arm == "vanilla"
+    assert recipe.with_arm("vanilla").with_arm("rpg") == recipe

@@ -1,0 +1,19 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardrate.environments.outcome import Outcome
+from rewardrate.policies.proposal import Proposal
+from rewardrate.training import record
+
+tokens = st.lists(st.integers(0, 2**31 - 1), max_size=20).map(tuple)
+
+
+@given(st.text(max_size=50), tokens, tokens, st.lists(st.floats(-50, 0), max_size=20).map(tuple), st.booleans())
+def test_a_proposal_comes_back_bit_for_bit(text, prompt, reply, logprobs, finished):
+    proposal = Proposal(text, prompt, reply, logprobs, finished, 1.25)
+    assert record.proposal(record.row(3, proposal, 7)) == proposal
+
+
+def test_an_outcome_comes_back_as_it_was():
+    outcome = Outcome(True, 0.5, 0.9, 1.5, "fine", "ok", "x = 1\n", clock="cpu", trains=None, output="out")
+    assert record.outcome(record.outcome_row(outcome)) == outcome
