@@ -16,7 +16,12 @@ import sys
 from pathlib import Path
 
 from rewardrate.cli.main import VERBS, main
+from rewardrate.environments.mle.folder import load, shipped
+from rewardrate.environments.mle.lite import table as lite_table
+from rewardrate.environments.mle.preparation import prepare
 from rewardrate.reports.rates import changepoint_table, draw_changepoint
+from rewardrate.reports.tasks import draw as draw_task
+from rewardrate.reports.tasks import draw_all, score_table
 from rewardrate.reports.theory import draw
 from rewardrate.theory.check import CheckConfig, check_theory
 
@@ -56,7 +61,28 @@ def statements() -> str:
     return "\n".join(lines)
 
 
-PARTS = {"changepoint": changepoint_table, "help": help_pages, "statements": statements}
+def tasks() -> str:
+    """Each task: what it is, its table, its figure."""
+    parts = []
+    for name in shipped():
+        task = load(name)
+        prepare(task)
+        about = f"{task.goal} {task.metric.capitalize()}; {task.modality}; limit {task.limit_seconds:g} s."
+        source = f"Source: {task.source.package}, {task.source.data}; licence: {task.source.licence}."
+        draw_task(task, DOCS / "figures" / f"task-{name}")
+        figure = f"![Gain against seconds of the reference scripts of {name}](figures/task-{name}.png)"
+        parts.append(f"### {name}\n\n{about} {source}\n\n{score_table(task)}\n\n{figure}")
+    draw_all([load(name) for name in shipped()], DOCS / "figures" / "tasks")
+    return "\n\n".join(parts)
+
+
+PARTS = {
+    "changepoint": changepoint_table,
+    "help": help_pages,
+    "lite": lite_table,
+    "statements": statements,
+    "tasks": tasks,
+}
 
 
 def fill(page: Path) -> None:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from rewardrate.cli.terminal import Progress, bold, duration, table
+from rewardrate.cli.terminal import Live, Progress, bold, duration, table
 
 
 class Screen(io.StringIO):
@@ -59,3 +59,22 @@ def test_nothing_done_has_no_time_left_yet():
     bar.pause = 0.0
     bar(0)
     assert "? left" in stream.getvalue()
+
+
+def test_a_live_line_changes_in_place_and_said_lines_stay():
+    screen = Screen()
+    with Live(screen) as live:
+        live.show("3 of 8\x1b[2J scripts")
+        live.say("step 1 done")
+    text = screen.getvalue()
+    assert "\x1b" not in text, "what a script printed cannot drive the terminal"
+    assert "3 of 8 [2J scripts" in text
+    assert text.rstrip(" \r").endswith("step 1 done\n")
+
+
+def test_without_a_terminal_only_said_lines_are_printed():
+    plain = io.StringIO()
+    with Live(plain) as live:
+        live.show("3 of 8")
+        live.say("step 1 done")
+    assert plain.getvalue() == "step 1 done\n"

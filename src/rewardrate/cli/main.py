@@ -15,8 +15,11 @@ from rewardrate.errors import InputError, MissingExtra, did_you_mean
 VERBS = {
     "doctor": "say what this machine can do, and the command that adds what is missing",
     "rate": "what is one second worth? fit an estimator to your own attempts, or check one against the contract",
+    "report": "one page for a run or for both arms: budget curves, rate, scripts",
     "sandbox": "run an untrusted script under limits and time it; attack this machine's isolation",
+    "tasks": "machine-learning tasks: prepare their data, check them, run a script on one",
     "theory": "check the paper's lemmas and theorems on random problems; solve a problem of your own",
+    "train": "train a language model on a task, by reward per second or by reward alone",
 }
 
 HELP = """\

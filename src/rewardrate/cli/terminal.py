@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -72,6 +73,49 @@ class Progress:
             print(f"\r[{bar:<24}] {text}   ", end="", file=self.stream, flush=True)
         else:
             print(text, file=self.stream, flush=True)
+
+
+class Live:
+    """One line that changes in place, and lines above it that stay; without a terminal only the latter.
+
+    with Live() as live:
+        live.show("12 of 32 scripts")
+        live.say("step 1 done")
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.moves = self.stream.isatty()
+        self.width = 0
+        self.shown = 0.0
+
+    def __enter__(self) -> Live:
+        return self
+
+    def show(self, text: str) -> None:
+        """Change the line; cheap enough to call every time."""
+        now = time.monotonic()
+        if not self.moves or now - self.shown < 0.1:
+            return
+        self.shown = now
+        text = "".join(character if character.isprintable() else " " for character in text)
+        text = text[: max(20, shutil.get_terminal_size().columns - 1)]
+        self._put(text)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._put("")
+        print(text, file=self.stream, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._put("")
+
+    def _put(self, text: str) -> None:
+        if self.moves:
+            print(f"\r{text.ljust(self.width)}\r{text}", end="", file=self.stream, flush=True)
+            self.width = len(text)
 
 
 def duration(seconds: float) -> str:

@@ -1,0 +1,131 @@
+"""rewardrate train: Algorithm 1 on a task, either arm or both, resumable."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardrate.cli.parser import Command, Parser, overrides_of
+from rewardrate.cli.terminal import Live, duration, table
+
+DETAILS = """\
+Trains a language model on a machine-learning task: it proposes scripts, the sandbox runs and times them, the grader
+scores them, the best feed the next prompts, and PPO updates the model on reward after paying for the time (arm rpg) or
+on reward alone (arm vanilla). The run folder holds every attempt; stop it at any moment and give the same command
+again: it goes on where it stopped, and no attempt is lost or repeated.
+
+recipes: laptop (no GPU, minutes), gpu (a 1.5 B coder model on one GPU), mle-bench-paper (the paper's table), or your
+own TOML file; --dry-run prints one with every setting explained.
+
+examples:
+  rewardrate train laptop
+  rewardrate train laptop --arm both --set task=diamonds --set seed=3
+  rewardrate train laptop --set budget.steps=40 --set policy.sampling.temperature=1.0 --out runs/hot
+  rewardrate train laptop --dry-run
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb."""
+    command = Command("train a policy on a task, by reward per second or by reward alone", DETAILS, _arguments, _train)
+    return _train(Parser("rewardrate train", command).parse(arguments))
+
+
+def commands() -> dict[str, Command]:
+    """None: the verb is the command."""
+    return {}
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument("recipe", help="name of a recipe, or a TOML file")
+    parser.add_argument("--arm", choices=("rpg", "vanilla", "both"), help="which arm (default: the recipe's)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the run")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default runs/RECIPE-TASK-sSEED)")
+    parser.flag_set("task=diamonds")
+    parser.flag_dry_run()
+    parser.flag_json()
+
+
+def _train(args: argparse.Namespace) -> int:
+    from rewardrate import config
+    from rewardrate.training.objective import Arm
+    from rewardrate.training.recipe import Recipe
+
+    recipe = config.load(Recipe, config.find_recipe(args.recipe), overrides_of(args, seed=args.seed))
+    if args.dry_run:
+        print(config.dumps(recipe, explain=True), end="")
+        return 0
+    out = args.out or Path("runs") / f"{Path(args.recipe).stem}-{Path(recipe.task).name}-s{recipe.seed}"
+    folders: dict[Arm, Path] = {args.arm or recipe.objective.arm: out}
+    if args.arm == "both":
+        folders = {"rpg": out / "rpg", "vanilla": out / "vanilla"}
+    for arm, folder in folders.items():
+        _one(recipe.with_arm(arm), arm, folder)
+    return _finish(folders, args)
+
+
+def _one(recipe: Any, arm: str, folder: Path) -> None:
+    """One arm, with a live line of what it does."""
+    from rewardrate.training.session import train
+
+    print(f"{arm} on {recipe.task}, in {folder}", file=sys.stderr)
+    with Live() as live:
+        view = View(recipe, live)
+        train(recipe, folder, on_attempt=view.attempt, on_step=view.step)
+
+
+class View:
+    """What the terminal shows while a run goes on: a line that moves, and one that stays for every step."""
+
+    def __init__(self, recipe: Any, live: Live) -> None:
+        self.recipe, self.live = recipe, live
+        self.attempts = self.number = 0
+        self.used = 0.0
+
+    def attempt(self, place: int, outcome: Any) -> None:
+        """One more script has ended."""
+        self.attempts += 1
+        batch = self.recipe.batch
+        self.live.show(f"  step {self.number + 1}: {self.attempts} of {batch} scripts, last: {outcome.message[:60]}")
+
+    def step(self, step: Any) -> None:
+        """A step is done: say what it came to."""
+        self.attempts, self.number = 0, step.step
+        charged = [outcome for outcome in step.outcomes if outcome.charged]
+        valid = [outcome for outcome in charged if outcome.valid]
+        self.used += sum(outcome.seconds for outcome in charged)
+        reward = sum(outcome.reward for outcome in valid) / len(valid) if valid else 0.0
+        seconds = sum(outcome.seconds for outcome in charged) / len(charged) if charged else 0.0
+        took = sum(step.phases.values())
+        self.live.say(
+            f"step {step.step:>3}  valid {len(valid):>3}/{len(step.outcomes)}  reward {reward:6.3f}  "
+            f"seconds {seconds:6.2f}  rate {step.rate.rate:7.4f}  {self._left(step.step, took)}"
+        )
+
+    def _left(self, step: int, took: float) -> str:
+        budget = self.recipe.budget
+        if budget.script_seconds is not None:
+            return f"budget {self.used:.0f} of {budget.script_seconds:.0f} s of scripts"
+        if budget.steps is not None:
+            return f"{duration((budget.steps - step) * took)} left"
+        return f"{took:.1f} s"
+
+
+def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:
+    """What came out, and the command that goes on."""
+    from rewardrate.reports.run import summary
+
+    found = {arm: summary(folder) for arm, folder in folders.items()}
+    if args.json:
+        print(json.dumps(found))
+        return 0
+    names = ["attempts", "valid share", "mean reward", "best reward", "mean seconds", "rate"]
+    rows = [[arm, *(f"{row[name]:.4g}" for name in names)] for arm, row in found.items()]
+    print(table(["arm", *names], rows, right=range(1, len(names) + 1)))
+    out = next(iter(folders.values())) if len(folders) == 1 else next(iter(folders.values())).parent
+    print(f"next: rewardrate report {out}")
+    return 0

@@ -1,0 +1,61 @@
+"""rewardrate train, with a chat endpoint on loopback as the policy."""
+
+import json
+
+import pytest
+
+from rewardrate.cli.main import main
+from rewardrate.sandbox.runner import isolation
+
+
+def test_a_dry_run_prints_every_setting_with_its_meaning(capsys):
+    assert main(["train", "laptop", "--dry-run", "--set", "task=diamonds", "--seed", "7"]) == 0
+    out = capsys.readouterr().out
+    assert 'task = "diamonds"' in out
+    assert "seed = 7" in out
+    assert "# Which percentile of the predicted rates is charged." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lapptop"], "did you mean 'laptop'"),
+        (["laptop", "--arm", "none"], "none"),
+        (["laptop", "--set", "task=diamond"], "did you mean 'diamonds'"),
+        (["laptop", "--set", "policy.learner.clipp=1"], "did you mean 'clip'"),
+        (["laptop", "--set", "policy.name=weights.bin"], "pickled weights"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(capsys, tmp_path, arguments, words):
+    assert main(["train", *arguments, "--out", str(tmp_path / "run")]) == 2
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.skipif(not isolation().level.name.startswith("namespaces"), reason="this machine allows no namespaces")
+def test_both_arms_are_trained_shown_and_summed_up(capsys, tmp_path, monkeypatch, chat):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "mine.toml").write_text(
+        f"""
+task = "digits8x8"
+batch = 4
+[budget]
+steps = 2
+[policy]
+kind = "endpoint"
+url = "{chat}"
+model = "chatty"
+[environment]
+cores = 1
+reward = "raw"
+memory_bytes = 1000000000
+"""
+    )
+    call = ["train", str(tmp_path / "mine.toml"), "--arm", "both", "--out", str(tmp_path / "runs")]
+    assert main(call) == 0
+    out, err = capsys.readouterr()
+    assert err.count("step   2  valid") == 2
+    assert "vanilla" in out
+    assert f"next: rewardrate report {tmp_path / 'runs'}" in out
+    assert main([*call, "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["rpg"]["attempts"] == again["vanilla"]["attempts"] == 8, "a finished run is not run again"
