@@ -13,6 +13,7 @@ from pathlib import Path
 BASE = Path("/sys/fs/cgroup")
 NUMBERS = itertools.count()
 OWN = "rewardrate-own"  # where our own processes live in a delegated group
+TRIES = 20
 SPARE_PROCESSES = 8  # init and its helpers live in the group too
 
 
@@ -97,16 +98,18 @@ def _share(place: Path) -> None:
     control = place / "cgroup.subtree_control"
     if {"memory", "pids"} <= set(control.read_text().split()):
         return
-    try:
-        control.write_text("+memory +pids")
-    except OSError:
-        if not delegated(place):
-            raise
+    for attempt in range(TRIES):
+        try:
+            control.write_text("+memory +pids")
+            return
+        except OSError:
+            if attempt == TRIES - 1 or not delegated(place):
+                raise
         (place / OWN).mkdir(exist_ok=True)
         for process in (place / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):  # it has ended meanwhile
                 (place / OWN / "cgroup.procs").write_text(process)
-        control.write_text("+memory +pids")
+        time.sleep(0.005 * (attempt > 0))  # processes that are being started there meanwhile need another round
 
 
 def delegated(place: Path) -> bool:
