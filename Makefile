@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-OUT    ?= runs/demo
+OUT    ?= runs/demo$(if $(QUICK),-quick)
 
 .PHONY: help demo test check bench docs clean
 
@@ -16,15 +16,16 @@ $(BIN)/python:
 
 # One stamp per set of packages: an install is repeated only when pyproject.toml changes.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[report]'
+	$(BIN)/python -m pip install --quiet -e '.[agent,report]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev,report,agent]'
 	@touch $@ $(VENV)/.demo
 
-demo: $(VENV)/.demo            ## check the paper's theory on this machine and open the figure
-	$(BIN)/rewardrate theory check --instances 500 --out $(OUT) --open
+demo: $(VENV)/.demo            ## train a small language model, priced and not, and open the page (QUICK=1: a taste)
+	$(BIN)/rewardrate train laptop --arm both --out $(OUT) $(if $(QUICK),--set budget.steps=5)
+	$(BIN)/rewardrate report $(OUT) --open
 
 check: $(VENV)/.test           ## lint, format and types
 	$(BIN)/ruff check .

@@ -14,6 +14,7 @@ from rewardrate.errors import InputError, MissingExtra, did_you_mean
 # Verb -> what it is for. Each lives in cli/<verb>.py and is imported only when asked for.
 VERBS = {
     "doctor": "say what this machine can do, and the command that adds what is missing",
+    "pretrain": "make the small language model that comes with the package, or warm up an open one",
     "rate": "what is one second worth? fit an estimator to your own attempts, or check one against the contract",
     "report": "one page for a run or for both arms: budget curves, rate, scripts",
     "sandbox": "run an untrusted script under limits and time it; attack this machine's isolation",
