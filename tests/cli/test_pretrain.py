@@ -2,11 +2,11 @@ import json
 
 from rewardrate.cli.main import main
 
-SMALL = [
-    "--set", "steps=2", "--set", "batch_tokens=2048", "--set", "workers=0", "--set", "device=cpu",
-    "--set", "window=256", "--set", "shape.vocabulary=400", "--set", "shape.layers=1", "--set", "shape.width=32", "--set", "shape.hidden=48",
-    "--set", "shape.heads=2", "--set", "shape.key_value_heads=1", "--set", "shape.texts=100", "--set", "warmup_steps=1",
-]  # fmt: skip
+SETTINGS = (
+    "steps=2 batch_tokens=2048 workers=0 device=cpu window=256 warmup_steps=1 shape.vocabulary=400 shape.layers=1 "
+    "shape.width=32 shape.hidden=48 shape.heads=2 shape.key_value_heads=1 shape.texts=100"
+)
+SMALL = [word for setting in SETTINGS.split() for word in ("--set", setting)]
 
 
 def test_a_model_is_made_and_can_be_loaded(tmp_path, capsys):
