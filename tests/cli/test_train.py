@@ -24,6 +24,8 @@ def test_a_dry_run_prints_every_setting_with_its_meaning(capsys):
         (["laptop", "--set", "task=diamond"], "did you mean 'diamonds'"),
         (["laptop", "--set", "policy.learner.clipp=1"], "did you mean 'clip'"),
         (["laptop", "--set", "policy.name=weights.bin"], "pickled weights"),
+        (["laptop", "--set", "budget.steps=0"], "budget.steps"),
+        (["laptop", "--set", "environment.time_limit=0"], "environment.time_limit"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(capsys, tmp_path, arguments, words):
@@ -59,3 +61,14 @@ memory_bytes = 1000000000
     assert main([*call, "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["rpg"]["attempts"] == again["vanilla"]["attempts"] == 8, "a finished run is not run again"
+
+
+def test_an_endpoint_that_is_not_there_is_one_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "mine.toml").write_text(
+        'task = "digits8x8"\nbatch = 2\n[policy]\nkind = "endpoint"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\nretries = 0\n'
+    )
+    assert main(["train", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "run")]) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("rewardrate: error: ")
+    assert "the same command goes on" in last

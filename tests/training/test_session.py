@@ -48,7 +48,9 @@ def test_a_frozen_model_behind_an_endpoint_runs_the_whole_loop_and_can_go_on(rec
     with RunLog.open(tmp_path / "run", read_only=True) as log:
         assert len(log.attempts()) == 18
         assert log.about()["policy"] == "chatty"
-        assert [event.kind for event in log.events()] == ["resumed"]
+        kinds = [event.kind for event in log.events()]
+        assert kinds.count("resumed") == 1
+        assert kinds.count("report") == 1, "the best script is graded on the report split, once"
     text = page.write(tmp_path / "run").read_text()
     assert "best script" in text
     assert "<script" not in text
@@ -56,6 +58,12 @@ def test_a_frozen_model_behind_an_endpoint_runs_the_whole_loop_and_can_go_on(rec
 
 def test_a_run_goes_on_only_under_its_own_recipe(recipe, tmp_path):
     train(replace(recipe, budget=Budget(steps=1)), tmp_path / "run")
-    with pytest.raises(InputError, match="was begun with 6"):
+    with pytest.raises(InputError, match=r"batch = 8: the run in .* was begun with 6"):
         train(replace(recipe, batch=8), tmp_path / "run")
     assert train(recipe, tmp_path / "run") == tmp_path / "run", "the lock was given back"
+
+
+def test_a_recipe_that_cannot_be_had_leaves_no_folder_behind(recipe, tmp_path):
+    with pytest.raises(InputError, match="being wrong"):
+        train(replace(recipe, task="diamonds"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -62,6 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away (| head): not a mistake
         _silence_output()
         return 0
+    except RuntimeError as error:
+        if type(error).__name__ != "EndpointError":  # its module is not imported unless an endpoint was asked
+            raise
+        return _fail(f"{error}; the same command goes on where it stopped")
     except MemoryError:
         return _fail("memory ran out: ask for less (fewer rows, batches or problems)")
     except (OSError, UnicodeEncodeError) as error:

@@ -44,7 +44,12 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("recipe", help="name of a recipe, or a TOML file")
     parser.add_argument("--arm", choices=("rpg", "vanilla", "both"), help="which arm (default: the recipe's)")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default runs/RECIPE-TASK-sSEED)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of the runs, one below it for each arm (default runs/RECIPE-TASK-sSEED)",
+    )
     parser.flag_set("task=diamonds")
     parser.flag_dry_run()
     parser.flag_json()
@@ -60,9 +65,8 @@ def _train(args: argparse.Namespace) -> int:
         print(config.dumps(recipe, explain=True), end="")
         return 0
     out = args.out or Path("runs") / f"{Path(args.recipe).stem}-{Path(recipe.task).name}-s{recipe.seed}"
-    folders: dict[Arm, Path] = {args.arm or recipe.objective.arm: out}
-    if args.arm == "both":
-        folders = {"rpg": out / "rpg", "vanilla": out / "vanilla"}
+    arms: tuple[Arm, ...] = ("rpg", "vanilla") if args.arm == "both" else (args.arm or recipe.objective.arm,)
+    folders = {arm: out / arm for arm in arms}  # so that the other arm can join later
     for arm, folder in folders.items():
         _one(recipe.with_arm(arm), arm, folder)
     return _finish(folders, args)
@@ -74,17 +78,24 @@ def _one(recipe: Any, arm: str, folder: Path) -> None:
 
     print(f"{arm} on {recipe.task}, in {folder}", file=sys.stderr)
     with Live() as live:
-        view = View(recipe, live)
+        view = View(recipe, live, folder)
         train(recipe, folder, on_attempt=view.attempt, on_step=view.step)
 
 
 class View:
     """What the terminal shows while a run goes on: a line that moves, and one that stays for every step."""
 
-    def __init__(self, recipe: Any, live: Live) -> None:
+    def __init__(self, recipe: Any, live: Live, folder: Path) -> None:
+        from rewardrate.runlog import RunLog
+
         self.recipe, self.live = recipe, live
         self.attempts = self.number = 0
         self.used = 0.0
+        if RunLog.exists(folder):  # a run that goes on has used some of its budget
+            with RunLog.open(folder, read_only=True) as log:
+                steps = log.steps()
+            if steps:
+                self.number, self.used = steps[-1].step, steps[-1].script_seconds
 
     def attempt(self, place: int, outcome: Any) -> None:
         """One more script has ended."""
@@ -126,6 +137,5 @@ def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:
     names = ["attempts", "valid share", "mean reward", "best reward", "mean seconds", "rate"]
     rows = [[arm, *(f"{row[name]:.4g}" for name in names)] for arm, row in found.items()]
     print(table(["arm", *names], rows, right=range(1, len(names) + 1)))
-    out = next(iter(folders.values())) if len(folders) == 1 else next(iter(folders.values())).parent
-    print(f"next: rewardrate report {out}")
+    print(f"next: rewardrate report {next(iter(folders.values())).parent}")
     return 0

@@ -6,10 +6,11 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from rewardrate.config import AtLeast
 from rewardrate.environments.outcome import Environment, Outcome, Parent
 from rewardrate.policies.proposal import Policy, Proposal
 from rewardrate.rates import Accumulators, RateEstimate
@@ -24,11 +25,11 @@ from rewardrate.training.objective import Objective
 class Budget:
     """When a run ends: at the first limit that is reached. At least one must be set."""
 
-    steps: int | None = None
+    steps: Annotated[int, AtLeast(1)] | None = None
     "Updates of the policy."
-    script_seconds: float | None = None
+    script_seconds: Annotated[float, AtLeast(0.1)] | None = None
     "Seconds of all scripts together, on the priced clock."
-    wall_seconds: float | None = None
+    wall_seconds: Annotated[float, AtLeast(0.001)] | None = None
     "Seconds of the whole run on the wall clock, generation and learning included."
 
 

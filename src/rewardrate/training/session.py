@@ -7,10 +7,13 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rewardrate import __version__, config
+from rewardrate.environments.mle.environment import MachineLearning
 from rewardrate.environments.mle.folder import load
 from rewardrate.environments.mle.preparation import prepare
 from rewardrate.environments.outcome import Outcome
@@ -36,24 +39,39 @@ def train(
     task = load(recipe.task)
     if not recipe.task.startswith("mlebench:"):
         prepare(task)
-    with _log(recipe, folder) as log, recipe.sandbox.make() as pool:
-        policy = recipe.policy.make(recipe.seed)
-        loop = Loop(
-            environment=recipe.make_environment(pool, policy),
-            policy=policy,
-            estimator=recipe.make_estimator(),
-            chains=Accumulators(recipe.batch, window=recipe.window, invalid=recipe.invalid_in_fit),
-            buffer=SolutionBuffer(recipe.buffer_batches * recipe.batch, copies=recipe.copies),
-            objective=recipe.objective,
-            log=log,
-            budget=recipe.budget,
-            seed=recipe.seed,
-            checkpoint_every=recipe.checkpoint_every,
-            on_attempt=on_attempt,
-            on_step=on_step,
-        )
-        loop.run()
+    with recipe.sandbox.make() as pool:
+        policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is told before a folder is made
+        environment = recipe.make_environment(pool, policy)
+        with _log(recipe, folder) as log:
+            Loop(
+                environment=environment,
+                policy=policy,
+                estimator=recipe.make_estimator(),
+                chains=Accumulators(recipe.batch, window=recipe.window, invalid=recipe.invalid_in_fit),
+                buffer=SolutionBuffer(recipe.buffer_batches * recipe.batch, copies=recipe.copies),
+                objective=recipe.objective,
+                log=log,
+                budget=recipe.budget,
+                seed=recipe.seed,
+                checkpoint_every=recipe.checkpoint_every,
+                on_attempt=on_attempt,
+                on_step=on_step,
+            ).run()
+            _last_word(environment, log)
     return folder
+
+
+def _last_word(environment: MachineLearning, log: RunLog) -> None:
+    """The best script, run once more and graded on the report split: on record, once for each best script."""
+    valid = [attempt for attempt in log.attempts() if attempt.valid]
+    if not valid or not (environment.task.private / "split.csv").exists():
+        return
+    best = max(valid, key=lambda attempt: (attempt.reward, -attempt.seconds))
+    head = f"attempt {best.id}: "
+    if any(event.kind == "report" and event.message.startswith(head) for event in log.events()):
+        return
+    (outcome,) = environment.run([best.code], split="report")
+    log.note("report", f"{head}reward {outcome.reward:.4f}, {outcome.message}")
 
 
 @contextlib.contextmanager
@@ -68,14 +86,21 @@ def _log(recipe: Recipe, folder: Path) -> Iterator[RunLog]:
 
 
 def _same(recipe: Recipe, log: RunLog) -> None:
-    """Refuse to go on with another recipe than the run began with."""
-    kept = config.build(Recipe, config.read_toml(log.folder / "config.toml"))
-    for name in Recipe.__dataclass_fields__:
-        mine, theirs = getattr(recipe, name), getattr(kept, name)
-        if name != "budget" and mine != theirs:
+    """Refuse to go on with another recipe than the run began with; the first setting that differs is named."""
+    kept = _leaves(asdict(config.build(Recipe, config.read_toml(log.folder / "config.toml"))))
+    mine = _leaves(asdict(recipe))
+    for name in sorted(set(kept) | set(mine)):
+        if not name.startswith("budget.") and kept.get(name) != mine.get(name):
             log.close()
-            rule = f"the run in {log.folder} was begun with {theirs!r}"
-            raise InputError(name, mine, rule, "continue it with `rewardrate resume`, or choose another --out")
+            rule = f"the run in {log.folder} was begun with {kept.get(name)!r}"
+            raise InputError(name, mine.get(name), rule, "give the same command as before, or another --out")
+
+
+def _leaves(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        found |= _leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
 
 
 def about(recipe: Recipe) -> dict[str, str]:

@@ -86,6 +86,7 @@ def test_a_script_that_runs_too_long_is_charged_the_limit(task, pool):
     short = MachineLearning(task, pool, Settings(cores=1, time_limit=1.0))
     outcome = one(short, "while True: pass\n")
     assert (outcome.status, outcome.seconds) == ("timeout", 1.0)
+    assert "stopped after 1 seconds" in short.prompt()[-1]["content"]
     assert short.limit_seconds == 1.0
 
 

@@ -44,7 +44,7 @@ def test_a_failing_prepare_leaves_the_old_data_and_no_rest(own):
     prepare(own)
     before = checksums(own)
     (own.folder / "prepare.py").write_text("def prepare(raw, public, private):\n    raise RuntimeError('disk')\n")
-    with pytest.raises(RuntimeError, match="disk"):
+    with pytest.raises(InputError, match=r"it failed: RuntimeError\('disk'\)"):
         prepare(own)
     assert checksums(own) == before
     left = {path.name for path in own.public.parents[1].iterdir()}

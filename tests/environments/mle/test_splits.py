@@ -61,3 +61,12 @@ def test_a_missing_target_a_double_id_and_a_bad_share_are_refused(folders):
         write_splits(train, pd.concat([test, test]), *folders, target="y", sample=0.0)
     with pytest.raises(InputError, match="report_share"):
         write_splits(train, test, *folders, target="y", sample=0.0, report_share=1.0)
+
+
+def test_the_split_cannot_be_computed_without_the_answers(folders):
+    train, test = tables()
+    write_splits(train, test, *folders, target="y", sample=0.0)
+    first = (folders[1] / "split.csv").read_text()
+    other = test.assign(y=test["y"] + 1)
+    write_splits(train, other, *folders, target="y", sample=0.0)
+    assert (folders[1] / "split.csv").read_text() != first

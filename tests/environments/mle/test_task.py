@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from rewardrate.environments.mle import load
@@ -53,7 +55,6 @@ def test_a_task_that_is_not_prepared_says_how(folder, tmp_path):
 
 def test_a_task_without_a_report_split_says_so(task, tmp_path):
     import shutil
-    from dataclasses import replace
 
     shutil.copytree(task.private, tmp_path / "private")
     (tmp_path / "private" / "split.csv").unlink()
@@ -64,16 +65,12 @@ def test_a_task_without_a_report_split_says_so(task, tmp_path):
 
 
 def test_answers_with_other_ids_than_the_sample_are_refused(task, tmp_path, sample):
-    from dataclasses import replace
-
     (tmp_path / "test.csv").write_text("id,benign\n1,0\n")
     with pytest.raises(InputError, match="not those of the sample"):
         replace(task, private=tmp_path).grade(sample)
 
 
 def test_an_overflow_in_the_metric_is_a_refusal_not_a_score(task, sample):
-    from dataclasses import replace
-
     wild = replace(task, grade_function=lambda submission, answers: float("inf"))
     assert wild.grade(sample).message.startswith("its score is not a number")
     fussy = replace(task, grade_function=lambda submission, answers: int("seven"))
@@ -100,7 +97,29 @@ def test_a_broken_leaderboard_is_refused(text, why, tmp_path):
 
 
 def test_gain_without_a_leaderboard_names_the_command_that_makes_one(task):
-    from dataclasses import replace
-
     with pytest.raises(InputError, match="tasks validate tumours --measure"):
         replace(task, references=()).reward_of(0.9)
+
+
+def test_gain_on_the_report_split_has_that_splits_own_scale(task):
+    """The sample submission and the best reference score differently there."""
+    import pandas as pd
+
+    split = pd.read_csv(task.private / "split.csv").set_index("id")["split"]
+    there = lambda submission, answers: 0.4 if split[submission["id"].iloc[0]] == "report" else 0.5
+    own = replace(task, grade_function=there)
+    assert own.scale("report") == (0.4, 0.994)
+    assert own.reward_of(0.994, split="report") == pytest.approx(1.0)
+    assert own.gains(0.45, split="report")
+    assert not own.gains(0.45)
+    assert own.reward_of(0.97, "percentile", "report") == 0.5
+
+
+def test_a_class_called_none_is_a_class(task, tmp_path):
+    (tmp_path / "public").mkdir()
+    (tmp_path / "private").mkdir()
+    (tmp_path / "public" / "sample_submission.csv").write_text("id,kind\n1,a\n2,a\n")
+    (tmp_path / "private" / "test.csv").write_text("id,kind\n1,None\n2,NA\n")
+    right = lambda submission, answers: float((submission["kind"] == answers["kind"]).mean())
+    own = replace(task, public=tmp_path / "public", private=tmp_path / "private", grade_function=right)
+    assert own.grade(b"id,kind\n1,None\n2,NA\n").score == 1.0

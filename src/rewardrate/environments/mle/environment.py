@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
+from rewardrate.config import AtLeast
 from rewardrate.environments.mle import messages, prompts
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.hiding import hidden_paths
@@ -26,9 +28,9 @@ class Settings:
 
     reward: Kind | None = None
     "gain, raw or percentile; the task's own unless given."
-    time_limit: float | None = None
+    time_limit: Annotated[float, AtLeast(0.1)] | None = None
     "Seconds after which a script is killed; the task's own unless given."
-    cores: int = 2
+    cores: Annotated[int, AtLeast(1)] = 2
     "Cores that belong to one script while it is timed."
     memory_bytes: int = 16 * 2**30
     "Memory of one script with all its processes."
@@ -68,7 +70,10 @@ class MachineLearning:
         """The base prompt, or the self-improvement prompt for `parent`."""
         compact = self.settings.prompt == "compact"
         limit = self.settings.prompt_tokens
-        return prompts.build(self.task, parent, compact=compact, limit_tokens=limit, count=self._count)
+        seconds = self.limit_seconds
+        return prompts.build(
+            self.task, parent, compact=compact, limit_tokens=limit, count=self._count, limit_seconds=seconds
+        )
 
     def execute(self, replies: Sequence[str], on_done: Callable[[int, Outcome], None] | None = None) -> list[Outcome]:
         """Take the script out of each reply, run it, grade it on the reward split."""
@@ -137,17 +142,19 @@ class MachineLearning:
             if why == "missing":
                 return replace(outcome, status="no-submission", message=f"it ended without writing {SUBMISSION}")
             return replace(outcome, status="bad-submission", message=f"{SUBMISSION} was not accepted: {why}")
-        return self._graded(outcome, self.task.grade(result.files[SUBMISSION], split))
+        return self._graded(outcome, self.task.grade(result.files[SUBMISSION], split), split)
 
-    def _graded(self, outcome: Outcome, grade: Grade) -> Outcome:
+    def _graded(self, outcome: Outcome, grade: Grade, split: Split) -> Outcome:
         detail = self.settings.message
         if not grade.valid or grade.score is None:
             return replace(outcome, status="bad-submission", message=grade.message)
-        if not self.task.gains(grade.score, self.kind):
+        if not self.task.gains(grade.score, self.kind, split):
             words = messages.no_gain(self.task, grade.score, outcome.seconds, detail)
             return replace(outcome, score=grade.score, status="no-gain", message=words)
         words = messages.success(self.task, grade.score, outcome.seconds, detail)
-        reward = self.task.reward_of(grade.score, self.kind)
+        reward = self.task.reward_of(grade.score, self.kind, split)
+        if not math.isfinite(reward):
+            return replace(outcome, status="bad-submission", message=f"its score {grade.score:g} is out of range")
         return replace(outcome, valid=True, reward=reward, score=grade.score, message=words)
 
 
@@ -155,7 +162,7 @@ def order(task: Task, settings: Settings = Settings()) -> Job:  # noqa: B008
     """What the sandbox is asked for every script of a task; only the script itself is still to be filled in."""
     task.require_data()
     limits = Limits(
-        seconds=settings.time_limit or task.limit_seconds,
+        seconds=task.limit_seconds if settings.time_limit is None else settings.time_limit,
         cores=settings.cores,
         memory_bytes=settings.memory_bytes,
         file_bytes=max(2**20, task.submission_bytes),

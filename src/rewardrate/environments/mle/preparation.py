@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rewardrate.environments.mle.folder import function
 from rewardrate.environments.mle.task import Task
-from rewardrate.errors import InputError
+from rewardrate.errors import InputError, MissingExtra
 
 PUBLIC = ("train.csv", "test.csv", "sample_submission.csv")
 NEEDED = ("public/sample_submission.csv", "private/test.csv")
@@ -64,7 +64,12 @@ def _make(task: Task, fresh: Path) -> dict[str, str]:
     raw, public, private = task.public.parent.parent / "raw", fresh / "public", fresh / "private"
     for folder in (raw, public, private):
         folder.mkdir(exist_ok=True)
-    function(task.folder / "prepare.py", "prepare")(raw, public, private)
+    try:
+        function(task.folder / "prepare.py", "prepare")(raw, public, private)
+    except (InputError, MissingExtra, OSError):
+        raise
+    except Exception as error:
+        raise InputError("prepare.py", str(task.folder), f"it failed: {' '.join(repr(error).split())}") from error
     for name in NEEDED:
         if not (fresh / name).is_file():
             raise InputError("prepare.py", str(task.folder), f"it did not write {name}")

@@ -38,13 +38,18 @@ def build(
     compact: bool = False,
     limit_tokens: int | None = None,
     count: Callable[[str], int] = len,
+    limit_seconds: float | None = None,
 ) -> list[Message]:
     """The chat for one proposal. With `limit_tokens`, a long parent is shortened until all of it fits.
 
     `count` measures text in tokens (characters by default). Refused when the prompt without the parent's code is
     too long already.
     """
-    write = _compact if compact else _full
+    seconds = task.limit_seconds if limit_seconds is None else limit_seconds
+
+    def write(task: Task, parent: Parent | None) -> str:
+        return _compact(task, parent) if compact else _full(task, parent, seconds)
+
     if parent is None or limit_tokens is None:
         text = write(task, parent)
     else:
@@ -65,7 +70,7 @@ def installed_packages() -> tuple[str, ...]:
     return tuple(name for name in PACKAGES if importlib.util.find_spec(MODULES.get(name, name)))
 
 
-def _full(task: Task, parent: Parent | None) -> str:
+def _full(task: Task, parent: Parent | None, limit_seconds: float) -> str:
     task.require_data()
     notes = [
         "The data are in the folder `data`: "
@@ -75,7 +80,7 @@ def _full(task: Task, parent: Parent | None) -> str:
         " ".join(EFFICIENCY.split()),
         f"The task: {task.goal}",
         f"Submissions are scored by {task.metric}.",
-        f"The script is stopped after {task.limit_seconds:g} seconds; there is no network and no GPU.",
+        f"The script is stopped after {limit_seconds:g} seconds; there is no network and no GPU.",
         f"Installed packages: {', '.join(f'`{name}`' for name in installed_packages())}.",
         f"`submission.csv` must look like this:\n```\n{schema.submission_example(task)}\netc.\n```",
         f"The data in short:\n{schema.snippet(task)}",

@@ -140,10 +140,7 @@ class Task:
     @cached_property
     def baseline(self) -> float:
         """Score of the sample submission on the reward split: what doing nothing earns."""
-        grade = self.grade(self.sample_file.read_bytes())
-        if grade.score is None:
-            raise InputError("sample_submission.csv", self.id, f"the grader refuses it: {grade.message}")
-        return grade.score
+        return self.scale("reward")[0]
 
     @cached_property
     def best_reference(self) -> float:
@@ -152,6 +149,20 @@ class Task:
             remedy = f"measure its reference scripts: rewardrate tasks validate {self.id} --measure"
             raise InputError("leaderboard.csv", self.id, "the gain reward needs the best reference's score", remedy)
         return self.leaderboard[0]
+
+    def scale(self, split: Split) -> tuple[float, float | None]:
+        """(score of the sample submission, best score of a reference script) on a split: gains 0 and 1."""
+        grade = self.grade(self.sample_file.read_bytes(), split)
+        if grade.score is None:
+            raise InputError("sample_submission.csv", self.id, f"the grader refuses it: {grade.message}")
+        scores = [row.score if split == "reward" else row.report for row in self.references]
+        known = [score for score in scores if score is not None]
+        pick = max if self.direction == "maximize" else min
+        return grade.score, pick(known) if known else None
+
+    @cached_property
+    def _report_scale(self) -> tuple[float, float | None]:
+        return self.scale("report")
 
     def check_kind(self, kind: Kind) -> None:
         """InputError if this task cannot have that reward: better now than after an hour."""
@@ -162,19 +173,28 @@ class Task:
         elif self.direction == "minimize":
             raise InputError("reward", "raw", f"{self.id} is to be minimized: a raw reward would pay for being wrong")
 
-    def reward_of(self, score: float, kind: Kind | None = None) -> float:
-        """The reward of a valid score, by the task's own kind or the one asked for."""
+    def reward_of(self, score: float, kind: Kind | None = None, split: Split = "reward") -> float:
+        """The reward of a valid score, by the task's own kind or the one asked for, on the scale of its split."""
         kind = kind or self.reward
+        if kind == "raw":
+            self.check_kind(kind)
+            return score
+        if split == "reward":
+            baseline, best, board = self.baseline, self.best_reference, self.leaderboard
+        else:
+            baseline, found = self._report_scale
+            best = self.best_reference if found is None else found
+            board = tuple(row.report for row in self.references if row.report is not None)
         if kind == "gain":
-            return rewards.gain(score, self.baseline, self.best_reference, self.direction)
-        if kind == "percentile":
-            return rewards.percentile(score, self.leaderboard, self.direction)
-        self.check_kind(kind)
-        return score
+            return rewards.gain(score, baseline, best, self.direction)
+        return rewards.percentile(score, board, self.direction)
 
-    def gains(self, score: float, kind: Kind | None = None) -> bool:
-        """Whether a score counts as a success: with `gain`, it must beat the sample submission."""
-        return (kind or self.reward) != "gain" or rewards.better(score, self.baseline, self.direction)
+    def gains(self, score: float, kind: Kind | None = None, split: Split = "reward") -> bool:
+        """Whether a score counts as a success: with `gain`, it must beat the sample submission on that split."""
+        if (kind or self.reward) != "gain":
+            return True
+        baseline = self.baseline if split == "reward" else self._report_scale[0]
+        return rewards.better(score, baseline, self.direction)
 
     @cached_property
     def _answers(self) -> pd.DataFrame:
@@ -210,7 +230,7 @@ class Task:
         import pandas as pd
 
         key = self.form.columns[0]
-        table = pd.read_csv(self.private / name)
+        table = pd.read_csv(self.private / name, keep_default_na=False, na_values=[""])  # "None" may be a class
         words = pd.read_csv(self.private / name, usecols=[key], dtype=str, keep_default_na=False)[key]
         place = {word: at for at, word in enumerate(words)}
         if set(place) != set(self.form.ids) or len(place) != len(table):
