@@ -66,7 +66,8 @@ memory_bytes = 1000000000
 def test_an_endpoint_that_is_not_there_is_one_line(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "mine.toml").write_text(
-        'task = "digits8x8"\nbatch = 2\n[policy]\nkind = "endpoint"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\nretries = 0\n'
+        'task = "digits8x8"\nbatch = 2\n[policy]\nkind = "endpoint"\n'
+        'url = "http://127.0.0.1:9/v1"\nmodel = "m"\nretries = 0\n'
     )
     assert main(["train", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "run")]) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]

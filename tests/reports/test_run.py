@@ -50,3 +50,12 @@ def test_a_folder_without_a_run_and_one_without_a_step_are_told(folder, tmp_path
     loop.log.close()
     with pytest.raises(InputError, match="no finished step yet"):
         runs.read(tmp_path / "new")
+
+
+def test_runs_of_different_tasks_are_not_compared(folder):
+    from dataclasses import replace
+
+    first, second = runs.find(folder)
+    with pytest.raises(InputError, match="different tasks or clocks"):
+        runs.comparison([first, replace(second, about={**second.about, "task": "another"})])
+    assert runs.comparison([first, replace(second, about={**second.about, "seed": "7"})]) is None

@@ -58,8 +58,9 @@ def _about(runs: Sequence[Run]) -> str:
     head = ["arm", "task", "seed", "policy", "clock", "attempts", "valid share", "mean seconds", "steps"]
     rows = []
     for run in runs:
-        valid = sum(attempt.valid for attempt in run.attempts) / len(run.attempts)
-        seconds = sum(attempt.seconds for attempt in run.attempts) / len(run.attempts)
+        count = max(1, len(run.charged))
+        valid = sum(attempt.valid for attempt in run.charged) / count
+        seconds = sum(attempt.seconds for attempt in run.charged) / count
         words = [run.about.get(name, "") for name in head[:5]]
         rows.append([*words, str(len(run.attempts)), f"{valid:.0%}", f"{seconds:.2f}", str(len(run.steps))])
     return _table(head, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,11 @@ class Run:
     def arm(self) -> str:
         """Which arm of the experiment: rpg or vanilla."""
         return self.about.get("arm", "rpg")
+
+    @property
+    def charged(self) -> tuple[AttemptRow, ...]:
+        """Attempts that the policy answers for: all but failures of the sandbox."""
+        return tuple(attempt for attempt in self.attempts if attempt.status != "sandbox-failure")
 
     @property
     def best(self) -> AttemptRow | None:
@@ -63,7 +69,7 @@ def find(folder: Path) -> list[Run]:
 def summary(folder: Path) -> dict[str, float]:
     """The numbers of one run that a terminal shows at its end."""
     run = read(folder)
-    charged = [attempt for attempt in run.attempts if attempt.status != "sandbox-failure"]
+    charged = run.charged
     valid = [attempt for attempt in charged if attempt.valid]
     return {
         "attempts": len(run.attempts),
@@ -78,11 +84,17 @@ def summary(folder: Path) -> dict[str, float]:
 
 
 def comparison(runs: Sequence[Run]) -> Comparison | None:
-    """Both arms at the same budgets; None unless there is exactly one repetition pairing of both."""
-    arms = {arm: [run.chains for run in runs if run.arm == arm] for arm in COLORS}
-    if not arms["rpg"] or len(arms["rpg"]) != len(arms["vanilla"]):
+    """Both arms at the same budgets, repetitions paired by seed; None unless every seed has both.
+
+    Runs of different tasks or clocks are refused: their seconds and rewards are not of one kind.
+    """
+    kinds = {(run.about.get("task"), run.about.get("clock")) for run in runs}
+    if len(kinds) > 1:
+        raise InputError("runs", sorted(map(str, kinds)), "they are of different tasks or clocks", "report each alone")
+    arms = {arm: {run.about.get("seed", ""): run.chains for run in runs if run.arm == arm} for arm in COLORS}
+    if not arms["rpg"] or set(arms["rpg"]) != set(arms["vanilla"]) or len(runs) != 2 * len(arms["rpg"]):
         return None
-    return compare(arms["rpg"], arms["vanilla"])
+    return compare(*([arms[arm][seed] for seed in sorted(arms[arm])] for arm in ("rpg", "vanilla")))
 
 
 def figures(runs: Sequence[Run]) -> dict[str, Any]:
@@ -119,7 +131,7 @@ def _rate(axis: Any, runs: Sequence[Run]) -> None:
 
 
 def _attempts(axis: Any, runs: Sequence[Run]) -> None:
-    for run, marker in zip(runs, "os^v", strict=False):
+    for run, marker in zip(runs, itertools.cycle("os^v"), strict=False):
         valid = [attempt for attempt in run.attempts if attempt.valid]
         if not valid:
             continue
@@ -139,11 +151,11 @@ def _valid(axis: Any, runs: Sequence[Run]) -> None:
         steps = [row.step for row in run.steps]
         share, seconds = [], []
         for step in steps:
-            rows = [attempt for attempt in run.attempts if attempt.step == step]
-            share.append(np.mean([attempt.valid for attempt in rows]))
-            seconds.append(np.mean([attempt.seconds for attempt in rows]))
+            rows = [attempt for attempt in run.charged if attempt.step == step]
+            share.append(np.mean([attempt.valid for attempt in rows]) if rows else 0.0)
+            seconds.append(np.mean([attempt.seconds for attempt in rows]) if rows else 0.0)
         axis.plot(steps, share, color=COLORS[run.arm], label=f"{run.arm}: valid share")
-        axis.plot(steps, np.array(seconds) / max(seconds), color=COLORS[run.arm], ls=":", lw=1.2)
+        axis.plot(steps, np.array(seconds) / (max(seconds) or 1.0), color=COLORS[run.arm], ls=":", lw=1.2)
     axis.plot([], [], color=GREY, ls=":", label="mean seconds (share of the longest)")
     axis.set(title="Valid scripts, and their seconds", xlabel="step", ylabel="share", ylim=(0, 1.05))
     axis.legend(loc="lower right")

@@ -49,8 +49,18 @@ def test_rewards_are_gain_by_default_and_percentile_or_raw_if_asked(task):
 
 def test_a_task_that_is_not_prepared_says_how(folder, tmp_path):
     bare = load(str(folder), data=tmp_path)
-    with pytest.raises(InputError, match="rewardrate tasks prepare tumours"):
+    with pytest.raises(InputError, match=r"rewardrate tasks prepare .*tumours"):
         bare.grade(b"x")
+
+
+def test_data_that_another_prepare_py_made_are_not_taken_for_ones_own(task, tmp_path):
+    import shutil
+
+    copy = tmp_path / "tumours"
+    shutil.copytree(task.folder, copy)
+    (copy / "prepare.py").write_text((copy / "prepare.py").read_text() + "# other\n")
+    with pytest.raises(InputError, match=r"made by another prepare\.py"):
+        load(str(copy), data=task.public.parents[2]).grade(b"x")
 
 
 def test_a_task_without_a_report_split_says_so(task, tmp_path):
@@ -97,7 +107,7 @@ def test_a_broken_leaderboard_is_refused(text, why, tmp_path):
 
 
 def test_gain_without_a_leaderboard_names_the_command_that_makes_one(task):
-    with pytest.raises(InputError, match="tasks validate tumours --measure"):
+    with pytest.raises(InputError, match=r"tasks validate .*tumours --measure"):
         replace(task, references=()).reward_of(0.9)
 
 

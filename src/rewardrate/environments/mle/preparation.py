@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rewardrate.environments.mle.folder import function
-from rewardrate.environments.mle.task import Task
+from rewardrate.environments.mle.task import MANIFEST, Task
 from rewardrate.errors import InputError, MissingExtra
 
 PUBLIC = ("train.csv", "test.csv", "sample_submission.csv")
 NEEDED = ("public/sample_submission.csv", "private/test.csv")
-MANIFEST = "manifest.json"
 
 
 def prepare(task: Task, *, again: bool = False) -> bool:

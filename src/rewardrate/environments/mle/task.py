@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Split = Literal["reward", "report"]
+MANIFEST = "manifest.json"
+"Beside the prepared data: the digests of what was made, and of what made it."
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,21 @@ class Task:
     grade_function: Callable[[Any, Any], float] | None = None
 
     @property
+    def handle(self) -> str:
+        """What a command calls the task: its name if it is shipped, else its folder."""
+        return self.id if self.folder.parent.name == "tasks" else str(self.folder)
+
+    @cached_property
+    def _own_data(self) -> bool:
+        """Whether the prepared data were made by the prepare.py that stands in the folder."""
+        try:
+            manifest = json.loads((self.public.parent / MANIFEST).read_text(encoding="utf-8"))
+            digest = hashlib.sha256((self.folder / "prepare.py").read_bytes()).hexdigest()
+            return bool(manifest["prepare.py"] == digest)
+        except (OSError, ValueError, KeyError, TypeError):
+            return True  # prepared by other means: nothing to compare with
+
+    @property
     def sample_file(self) -> Path:
         """The sample submission: the form to keep to, and what doing nothing scores."""
         return self.public / "sample_submission.csv"
@@ -110,9 +129,12 @@ class Task:
 
     def require_data(self) -> None:
         """InputError with the remedy when the task has not been prepared."""
+        remedy = f"prepare it: rewardrate tasks prepare {self.handle}"
         if not self.prepared:
-            remedy = f"prepare it: rewardrate tasks prepare {self.id}"
             raise InputError("task", self.id, f"its data are not in {self.public.parent}", remedy)
+        if not self._own_data:
+            rule = f"the data in {self.public.parent} were made by another prepare.py"
+            raise InputError("task", self.id, rule, remedy)
 
     def grade(self, data: bytes, split: Split = "reward") -> Grade:
         """Judge a submission's bytes on one split. Never raises for what the bytes hold."""
@@ -146,7 +168,7 @@ class Task:
     def best_reference(self) -> float:
         """The best score on the leaderboard."""
         if not self.leaderboard:
-            remedy = f"measure its reference scripts: rewardrate tasks validate {self.id} --measure"
+            remedy = f"measure its reference scripts: rewardrate tasks validate {self.handle} --measure"
             raise InputError("leaderboard.csv", self.id, "the gain reward needs the best reference's score", remedy)
         return self.leaderboard[0]
 

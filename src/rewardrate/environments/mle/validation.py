@@ -129,7 +129,7 @@ def check_references(task: Task, measured: Sequence[Measured]) -> Iterator[Check
             same = not rewards.better(row.score, task.baseline, task.direction)
             yield Check("copying the sample earns nothing", same, f"{row.score:.6g} in {row.seconds:.2f} s")
         elif row.script not in known:
-            remedy = f"measure it: rewardrate tasks validate {task.id} --measure"
+            remedy = f"measure it: rewardrate tasks validate {task.handle} --measure"
             yield Check(f"reproduced: {row.script}", False, f"it is not on the leaderboard; {remedy}")
         else:
             yield _reproduced(task, row, known[row.script])
