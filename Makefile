@@ -24,7 +24,7 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo            ## train a small language model, priced and not, and open the page (QUICK=1: a taste)
-	$(BIN)/rewardrate train laptop --arm both --out $(OUT) $(if $(QUICK),--set budget.steps=5)
+	$(BIN)/rewardrate train laptop --arm both --out $(OUT) $(if $(QUICK),--set budget.steps=4)
 	$(BIN)/rewardrate report $(OUT) --open
 
 check: $(VENV)/.test           ## lint, format and types
