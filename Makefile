@@ -20,8 +20,17 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[dev,report,agent]'
+	$(BIN)/python -m pip install --quiet -e '.[dev,report,agent,bandit]'
 	@touch $@ $(VENV)/.demo
+
+# Pages are tested in a real browser. It is installed where that may be done; elsewhere those tests are skipped, aloud.
+BROWSER := { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null 2>&1
+$(VENV)/.browser: | $(BIN)/python
+	@if $(BROWSER); then :; elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing Chromium, to test pages as a reader sees them"; \
+		{ timeout 120 apt-get update -qq && DEBIAN_FRONTEND=noninteractive timeout 600 \
+			apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 || true; fi
+	@if $(BROWSER); then touch $@; else echo "there is no Chromium here: the tests in a browser are SKIPPED"; fi
 
 demo: $(VENV)/.demo            ## train a small language model, priced and not, and open the page (QUICK=1: a taste)
 	$(BIN)/rewardrate train laptop --arm both --out $(OUT) $(if $(QUICK),--set budget.steps=4)
@@ -32,7 +41,7 @@ check: $(VENV)/.test           ## lint, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: check                    ## everything CI runs: lint, types, tests, coverage floor
+test: check $(VENV)/.browser   ## everything CI runs: lint, types, tests, coverage floor
 	$(BIN)/pytest -n auto --cov --cov-report=term
 
 bench: $(VENV)/.test           ## speed, as ratios measured side by side

@@ -19,6 +19,7 @@ from rewardrate.cli.main import VERBS, main
 from rewardrate.environments.mle.folder import load, shipped
 from rewardrate.environments.mle.lite import table as lite_table
 from rewardrate.environments.mle.preparation import prepare
+from rewardrate.reports.bandits import horizon_table, selected_table, verdict_table, versus_table
 from rewardrate.reports.rates import changepoint_table, draw_changepoint
 from rewardrate.reports.tasks import draw as draw_task
 from rewardrate.reports.tasks import draw_all, score_table
@@ -76,7 +77,25 @@ def tasks() -> str:
     return "\n\n".join(parts)
 
 
+def bandit_study(name: str) -> str:
+    """Tables of the newest study of that name in results/, or how to make one."""
+    found = sorted((ROOT / "results").glob(f"*-bandit-{name}/study.sqlite"))
+    if not found:
+        return f"*Not in `results/`: `rewardrate bandit study bandit-{name}` makes it.*"
+    path = found[-1]
+    parts = [f"[{path.parent.name}](../results/{path.parent.name}/README.md):", verdict_table(path)]
+    if name != "exact":
+        parts += [f"**{first} against {second}**\n\n{versus_table(path, first, second)}" for first, second in DUELS]
+    parts += [f"**Regret at the horizon**\n\n{horizon_table(path)}", f"**Selected settings**\n\n{selected_table(path)}"]
+    return "\n\n".join(parts)
+
+
+DUELS = (("npg", "cucb"), ("npg", "spg"))
+
 PARTS = {
+    "bandit_small": lambda: bandit_study("small"),
+    "bandit_large": lambda: bandit_study("large"),
+    "bandit_exact": lambda: bandit_study("exact"),
     "changepoint": changepoint_table,
     "help": help_pages,
     "lite": lite_table,

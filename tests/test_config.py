@@ -178,12 +178,13 @@ def test_recipes_are_found_by_name_and_by_path():
 
 
 def test_every_shipped_recipe_loads():
+    from rewardrate.bandits import StudyConfig
     from rewardrate.environments.mle.lite import Table
     from rewardrate.theory.check import CheckConfig
     from rewardrate.training.pretrain import Pretraining
     from rewardrate.training.recipe import Recipe
 
-    kinds = {"theory": CheckConfig, "pretrain": Pretraining, "mle-bench-lite": Table}
+    kinds = {"theory": CheckConfig, "pretrain": Pretraining, "mle-bench-lite": Table, "bandit": StudyConfig}
     for path in (Path(__file__).parent.parent / "recipes").glob("*.toml"):
         kind = next((cls for name, cls in kinds.items() if path.stem.startswith(name)), Recipe)
         assert config.load(kind, path) is not None

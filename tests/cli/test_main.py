@@ -95,6 +95,30 @@ def test_an_interrupt_ends_with_130_and_one_line(tmp_path):
     assert not (tmp_path / "theory.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("InfrastructureError('example.org: status 500')", "example.org: status 500; the same command goes on where"),
+        ("type('EndpointError', (RuntimeError,), {})('no')", None),
+        ("RuntimeError('a fault of ours')", None),
+    ],
+)
+def test_only_a_failure_outside_is_told_in_one_line_a_fault_of_ours_is_shown_in_full(error, words):
+    """A verb that raises: the error goes through the real command line, in a process of its own."""
+    code = (
+        "import sys\nfrom rewardrate.cli import doctor\nfrom rewardrate.cli.main import main\n"
+        "from rewardrate.errors import InfrastructureError\n"
+        f"def fail(arguments): raise {error}\ndoctor.main = fail\nsys.exit(main(['doctor']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if words is None:
+        assert "Traceback" in done.stderr
+    else:
+        assert done.returncode == 2
+        assert done.stderr.strip().count("\n") == 0
+        assert words in done.stderr
+
+
 def test_module_and_command_are_the_same():
     done = subprocess.run(
         [sys.executable, "-m", "rewardrate", "doctor", "--json"], capture_output=True, text=True, check=True

@@ -1,24 +1,53 @@
 import json
 
+import pytest
+
 import toy_agent
 from rewardrate.cli.main import main
 
 
-def test_report_writes_the_page_and_says_what_both_arms_earned(tmp_path, capsys, monkeypatch):
+@pytest.fixture
+def folder(tmp_path):
     for arm in ("rpg", "vanilla"):
         loop = toy_agent.loop(tmp_path / arm, arm=arm, steps=3, batch=4)
         loop.run()
         loop.log.close()
+    return tmp_path
+
+
+def test_report_writes_the_page_and_says_what_both_arms_earned(folder, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    assert main(["report", str(tmp_path), "--open"]) == 0
+    assert main(["report", str(folder), "--open"]) == 0
     out = capsys.readouterr().out
     assert "mean reward across chains at T = " in out
-    assert str(tmp_path / "report.html") in out
-    assert opened == [(tmp_path / "report.html").as_uri()]
-    assert main(["report", str(tmp_path), "--json"]) == 0
-    assert {"T", "rpg", "vanilla", "difference", "improvement"} == set(
-        json.loads(capsys.readouterr().out)["comparison"]
-    )
-    assert main(["report", str(tmp_path / "nothing")]) == 2
-    assert "there is no run in it" in capsys.readouterr().err
+    assert out.splitlines()[-1] == str(folder / "report.html")
+    assert opened == [(folder / "report.html").as_uri()]
+    assert (folder / "figures" / "rate.png").exists()
+    assert (folder / "tables" / "table.tex").exists()
+
+
+def test_report_as_json_holds_the_comparison_and_the_table(folder, tmp_path, capsys):
+    assert main(["report", str(folder), "--out", str(tmp_path / "out"), "--metric", "reward", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"T", "rpg", "vanilla", "difference", "improvement"} == set(found["comparison"])
+    assert set(found["runs"]) == {"rpg", "vanilla"}
+    assert found["runs"]["rpg"]["attempts"] == 12
+    assert found["left_out"] == []
+    assert all(row["verdict"] for row in found["table"]["tasks"].values())
+
+
+def test_an_arm_that_cannot_be_read_is_left_out_aloud(folder, capsys):
+    log = folder / "vanilla" / "run.sqlite"
+    log.write_bytes(log.read_bytes()[:3000])
+    assert main(["report", str(folder)]) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("left out: run log")
+    assert "Traceback" not in said.err
+
+
+def test_mistakes_are_one_line(folder, tmp_path, capsys):
+    for words in (["nothing"], ["--metric", "speed"], ["rpg", "vanilla"]):
+        paths = [word if word.startswith("-") or word == "speed" else str(tmp_path / word) for word in words]
+        assert main(["report", *paths]) == 2
+        assert capsys.readouterr().err.count("\n") == 1

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+import made_run
 import toy_agent
 from rewardrate.errors import InputError
 from rewardrate.reports import run as runs
@@ -34,13 +37,9 @@ def test_both_arms_are_found_below_a_folder_and_compared(folder):
 
 
 def test_the_best_script_is_the_highest_reward_and_then_the_quickest(folder):
-    best = runs.read(folder / "vanilla").best
-    assert best.reward == 1.5
-
-
-def test_four_figures_are_drawn_for_one_run_and_for_two(folder):
-    for place in (folder, folder / "vanilla"):
-        assert set(runs.figures(runs.find(place))) == {"budget", "rate", "attempts", "valid"}
+    read = runs.read(folder / "vanilla")
+    assert read.best.reward == 1.5
+    assert read.quickest.reward == 1.0  # 1 in one second beats 1.5 in five
 
 
 def test_a_folder_without_a_run_and_one_without_a_step_are_told(folder, tmp_path):
@@ -53,9 +52,61 @@ def test_a_folder_without_a_run_and_one_without_a_step_are_told(folder, tmp_path
 
 
 def test_runs_of_different_tasks_are_not_compared(folder):
-    from dataclasses import replace
-
     first, second = runs.find(folder)
     with pytest.raises(InputError, match="different tasks or clocks"):
         runs.comparison([first, replace(second, about={**second.about, "task": "another"})])
     assert runs.comparison([first, replace(second, about={**second.about, "seed": "7"})]) is None
+
+
+def test_runs_are_found_at_any_depth_and_grouped_by_task_and_arm(many):
+    found = runs.experiments(runs.find(many))
+    assert [one.task for one in found] == ["diamonds", "digits8x8", "grants"]
+    for one in found:
+        assert list(one.arms) == ["rpg", "vanilla"]
+        assert [(rpg.seed, vanilla.seed) for rpg, vanilla in one.pairs] == [("0", "0"), ("1", "1")]
+    assert [one.higher_is_better for one in found] == [False, True, True]
+
+
+def test_a_seed_that_was_run_twice_is_paired_by_its_folder(both, tmp_path):
+    for arm in ("rpg", "vanilla"):
+        made_run.make(tmp_path / "again" / arm, arm=arm, steps=2, batch=3)
+    (one,) = runs.experiments([*runs.find(both), *runs.find(tmp_path)])
+    assert len(one.pairs) == 2
+    assert all(rpg.folder.parent == vanilla.folder.parent for rpg, vanilla in one.pairs)
+
+
+def test_other_price_scales_are_arms_of_their_own(both, tmp_path):
+    config = '[objective]\narm = "rpg"\nprice_scale = 0.5\n'
+    half = made_run.make(tmp_path / "half", steps=2, batch=3, config=config)
+    (one,) = runs.experiments([*runs.find(both), runs.read(half)])
+    assert list(one.arms) == ["rpg", "rpg x 0.5", "vanilla"]
+    assert len(one.pairs) == 1
+    assert runs.read(both / "vanilla").price_scale == 0.0
+
+
+def test_a_run_that_cannot_be_read_is_left_out_only_below_a_folder(both, tmp_path):
+    toy_agent.loop(tmp_path / "new", steps=1).log.close()
+    made_run.make(tmp_path / "old", steps=1, batch=2)
+    found, problems = runs.gather([tmp_path, both])
+    assert [run.folder.name for run in found] == ["old", "rpg", "vanilla"]
+    assert len(problems) == 1
+    with pytest.raises(InputError, match="no finished step yet"):
+        runs.gather([tmp_path / "new"])
+    assert len(runs.gather([both, both / "rpg"])[0]) == 2  # named twice, read once
+
+
+def test_a_score_without_a_direction_is_not_compared(tmp_path):
+    run = runs.read(made_run.make(tmp_path / "run", steps=1, batch=2, task="of my own"))
+    assert run.higher_is_better is None
+    with pytest.raises(InputError, match="which way its metric points"):
+        run.chains_of("score")
+    told = replace(run, about={**run.about, "direction": "minimize"})
+    assert told.higher_is_better is False
+    bench = replace(run, about={**run.about, "task": "mlebench:leaf-classification"})
+    assert bench.higher_is_better is False
+
+
+def test_a_link_to_a_run_is_followed_and_a_circle_of_links_is_not(both, tmp_path):
+    (tmp_path / "linked").symlink_to(both / "rpg")
+    (tmp_path / "circle").symlink_to(tmp_path)
+    assert runs.folders(tmp_path) == [tmp_path / "linked"]

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from rewardrate.errors import MissingExtra
-from rewardrate.reports.style import pyplot, save
+from rewardrate.reports.style import AGES, NAMES, pyplot, save
 
 
 def figure():
@@ -33,3 +33,19 @@ def test_without_matplotlib_the_error_says_how_to_add_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r"rewardrate\[report\]"):
         pyplot()
+
+
+def test_every_colour_of_ours_is_a_variable_of_the_page_for_light_and_dark():
+    from importlib import resources
+
+    style = resources.files("rewardrate.reports").joinpath("assets", "page.css").read_text()
+    assert len(set(NAMES.values())) == len(NAMES)
+    assert set(AGES) <= set(NAMES)
+    for color, name in NAMES.items():
+        assert f"--{name}: light-dark({color.lower()}, " in style
+
+
+def test_letters_that_the_font_lacks_are_no_reason_to_complain(tmp_path):
+    fig = figure()
+    fig.axes[0].set_title("\u4e2d\u6587")
+    assert save(fig, tmp_path / "one")

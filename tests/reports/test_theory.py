@@ -1,8 +1,13 @@
 """The theory figure shows runs inside their bounds, because they are."""
 
-import numpy as np
+import json
+from pathlib import Path
 
-from rewardrate.reports.theory import GAMMA, LEARNING_RATE, REWARD, SECONDS, STEPS, P, draw
+import numpy as np
+import pytest
+
+from rewardrate.errors import InputError
+from rewardrate.reports.theory import GAMMA, LEARNING_RATE, REWARD, SECONDS, STEPS, P, draw, page
 from rewardrate.theory import bounds, greedy_policy, npg
 
 
@@ -22,3 +27,18 @@ def test_what_is_drawn_lies_inside_the_bounds():
         if step.k >= b.k0():
             missing = max(np.delete(step.policy[x], a).sum() for x, a in enumerate(best))
             assert missing <= b.tail(step.k, LEARNING_RATE)
+
+
+def test_the_page_of_a_check_has_a_line_for_every_statement():
+    folder = Path(__file__).parents[2] / "results" / "2026-11-16-theory-check"
+    text = page(folder)
+    found = json.loads((folder / "theory.json").read_text())
+    assert text.count("<tr>") == len(found["statements"]) + 1
+    assert "Inside the bounds" in text
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"statements": 3}', '{"statements": [{"statement": 1}]}', "\x00"])
+def test_a_damaged_check_is_told(tmp_path, text):
+    (tmp_path / "theory.json").write_text(text)
+    with pytest.raises(InputError, match="it cannot be read"):
+        page(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.metadata
 import json
 import os
@@ -65,7 +66,7 @@ def _doctor(args: argparse.Namespace) -> int:
     print()
     extras = found["extras"]
     print(table(["extra", "for", "state"], [[e["extra"], e["purpose"], e["state"]] for e in extras]))
-    missing = [extra for extra in extras if extra["missing"] and extra["extra"] not in NOT_BUILT]
+    missing = [extra for extra in extras if extra["missing"] and extra["used"]]
     if missing:
         print("\nto add a missing part:")
         for extra in missing:
@@ -73,8 +74,9 @@ def _doctor(args: argparse.Namespace) -> int:
     return 0
 
 
+SOURCE = Path(__file__).parents[1]
+IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+(\w+)", re.MULTILINE)
 OWN_ENVIRONMENT = {"vllm", "verl"}  # they pin versions that ours do not meet
-NOT_BUILT = {"bandit", "speedrun", "gym", "ray", "vllm", "verl"}  # extras that no room of the house uses yet
 PURPOSES = {
     "bandit": "the bandit laboratory",
     "agent": "the language-model agent, rates.Neural",
@@ -84,6 +86,9 @@ PURPOSES = {
     "ray": "several machines",
     "vllm": "fast sampling on GPUs (own environment)",
     "verl": "training over several GPUs (own environment)",
+    "tensorboard": "curves of a run in TensorBoard",
+    "wandb": "curves of a run in Weights & Biases",
+    "mlflow": "curves of a run in MLflow",
     "dev": "working on rewardrate itself",
 }
 
@@ -183,9 +188,33 @@ def gpus() -> list[str]:
 def _extra(name: str, purpose: str) -> dict[str, Any]:
     missing = [package for package, range_ in requirements(name) if not _installed(package, range_)]
     state = f"missing {', '.join(missing)}" if missing else "installed"
-    if name in NOT_BUILT:
+    if not (used := is_used(name)):
         state += " (nothing here uses it yet)"
-    return {"extra": name, "purpose": purpose, "missing": missing, "state": state, "command": _command(name)}
+    command = _command(name)
+    return {"extra": name, "purpose": purpose, "missing": missing, "used": used, "state": state, "command": command}
+
+
+def is_used(extra: str) -> bool:
+    """Whether our own code has a use for an extra.
+
+    It has when a module is called after the extra, or imports a package that no other extra brings. Tools for working
+    on the code itself are always of use.
+    """
+    brought = {name: {package.replace("-", "_") for package, _ in requirements(name)} for name in PURPOSES}
+    own = brought[extra].difference(*(packages for name, packages in brought.items() if name != extra))
+    modules, imported = own_code(SOURCE)
+    return extra == "dev" or extra in modules or not own.isdisjoint(imported)
+
+
+@functools.cache
+def own_code(source: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of the modules and rooms below a folder, and of the packages that they import."""
+    modules: set[str] = set()
+    imported: set[str] = set()
+    for path in source.rglob("*.py"):
+        modules |= {path.stem, path.parent.name}
+        imported |= set(IMPORT.findall(path.read_text(encoding="utf-8")))
+    return frozenset(modules), frozenset(imported)
 
 
 def _command(extra: str) -> str:

@@ -9,18 +9,20 @@ import sys
 from collections.abc import Sequence
 
 from rewardrate import __version__
-from rewardrate.errors import InputError, MissingExtra, did_you_mean
+from rewardrate.errors import InfrastructureError, InputError, MissingExtra, did_you_mean
 
 # Verb -> what it is for. Each lives in cli/<verb>.py and is imported only when asked for.
 VERBS = {
+    "bandit": "the laboratory: bandits whose actions take time, agents, the paper's study",
     "doctor": "say what this machine can do, and the command that adds what is missing",
     "pretrain": "make the small language model that comes with the package, or warm up an open one",
     "rate": "what is one second worth? fit an estimator to your own attempts, or check one against the contract",
-    "report": "one page for a run or for both arms: budget curves, rate, scripts",
+    "report": "one page for a run, both arms or several tasks: budget curves, rate, scripts and their descent",
     "sandbox": "run an untrusted script under limits and time it; attack this machine's isolation",
     "tasks": "machine-learning tasks: prepare their data, check them, run a script on one",
     "theory": "check the paper's lemmas and theorems on random problems; solve a problem of your own",
     "train": "train a language model on a task, by reward per second or by reward alone",
+    "watch": "the page of a run, up to date while it goes on",
 }
 
 HELP = """\
@@ -62,9 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away (| head): not a mistake
         _silence_output()
         return 0
-    except RuntimeError as error:
-        if type(error).__name__ != "EndpointError":  # its module is not imported unless an endpoint was asked
-            raise
+    except InfrastructureError as error:
         return _fail(f"{error}; the same command goes on where it stopped")
     except MemoryError:
         return _fail("memory ran out: ask for less (fewer rows, batches or problems)")

@@ -18,7 +18,7 @@ that a run starts with scripts that work. The same recipe and seed give the same
 examples:
   rewardrate pretrain pretrain-tiny                                    four minutes on one GPU
   rewardrate pretrain pretrain-tiny --set steps=20 --out runs/try      a look, on any machine
-  rewardrate pretrain pretrain-tiny --model ./my-model --set form=full --set steps=100
+  rewardrate pretrain pretrain-warm --model ./my-model                 forty steps for an open model, on a GPU
 """
 
 
@@ -35,7 +35,7 @@ def commands() -> dict[str, Command]:
 
 def _arguments(parser: Parser) -> None:
     parser.add_argument("recipe", help="name of a recipe, or a TOML file")
-    parser.add_argument("--model", metavar="NAME", help="continue this model (folder or hub id)")
+    parser.add_argument("--model", metavar="NAME", help="continue this model (folder, .gguf file or hub id)")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of corpus and weights")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the model (default: the recipe's)")
     parser.flag_set("steps=100")
@@ -65,7 +65,7 @@ def _pretrain(args: argparse.Namespace) -> int:
         return 0
     if last:
         print(f"{last[0].tokens:,} tokens, loss {last[0].loss:.3f}, {last[0].seconds:.0f} s")
-    print(f"next: rewardrate train laptop --set policy.name={folder}")
+    print(f"next: rewardrate train {'gpu' if chosen.model else 'laptop'} --set policy.name={folder}")
     return 0
 
 

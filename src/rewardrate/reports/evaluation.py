@@ -7,6 +7,7 @@ Shapes: S steps, C chains, B budgets, R repetitions, D bootstrap draws, K tasks.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -123,6 +124,40 @@ def budget_grid(final: float, *, every: float | None = None, points: int = 200) 
 def curve(runs: Sequence[Chains], budgets: Sequence[float] | Array, value: Value = "latest") -> Array:
     """R x B: the mean across chains at each budget, for each repetition. NaN where no chain has anything to show."""
     return np.stack([_mean(run.at(budgets, value)) for run in _some("runs", runs)])
+
+
+def band(
+    runs: Sequence[Chains],
+    budgets: Sequence[float] | Array,
+    value: Value = "latest",
+    *,
+    draws: int = 500,
+    seed: int = 0,
+) -> tuple[Array, Array]:
+    """B and B: the pointwise 95 % bootstrap band of the mean over repetitions of the curve.
+
+    A draw takes repetitions, then chains inside each, with replacement, as in `compare`. NaN where nothing is known, or
+    where a score is infinite (and so is the mean).
+    """
+    value_RBC = [run.at(budgets, value) for run in _some("runs", runs)]
+    rng = np.random.default_rng(seed)
+    pick_DR = rng.integers(len(runs), size=(whole("draws", draws, 1), len(runs)))
+    total_DB = np.zeros((draws, value_RBC[0].shape[0]))
+    count_DB = np.zeros_like(total_DB)
+    endless_B = np.any([np.isinf(value_BC).any(axis=1) for value_BC in value_RBC], axis=0)
+    for repetition, value_BC in enumerate(value_RBC):
+        known_BC = np.isfinite(value_BC)
+        times_D, chains_C = np.nonzero(pick_DR == repetition)[0], value_BC.shape[1]
+        weight_NC = rng.multinomial(chains_C, np.full(chains_C, 1 / chains_C), size=times_D.size).astype(np.float64)
+        sum_NB = weight_NC @ np.where(known_BC, value_BC, 0.0).T
+        known_NB = weight_NC @ known_BC.T.astype(np.float64)
+        np.add.at(total_DB, times_D, sum_NB / np.maximum(known_NB, 1.0))
+        np.add.at(count_DB, times_D, known_NB > 0)
+    mean_DB = np.where((count_DB > 0) & ~endless_B, total_DB / np.maximum(count_DB, 1), np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a budget at which nobody has anything to show: NaN
+        low_B, high_B = np.nanquantile(mean_DB, (0.025, 0.975), axis=0)
+    return low_B, high_B
 
 
 @dataclass(frozen=True)

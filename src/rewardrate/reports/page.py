@@ -1,109 +1,238 @@
-"""One self-contained HTML page for a run or a comparison: opens from disk, asks nobody for anything.
-
-Scripts and messages are untrusted text: they are shown, never executed.
-"""
+"""The page of a run, of both arms, or of several tasks: written into a folder, or served while the run goes on."""
 
 from __future__ import annotations
 
-import html
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from rewardrate.reports.evaluation import Interval
-from rewardrate.reports.run import Run, comparison, figures, find
+from rewardrate import __version__
+from rewardrate.errors import InputError
+from rewardrate.reports import chart, charts
+from rewardrate.reports.chart import Chart
+from rewardrate.reports.document import document, escape, figure, fold, table
+from rewardrate.reports.lineage import lineage
+from rewardrate.reports.redaction import redacted, redacted_settings
+from rewardrate.reports.result import CHOICES, many_tasks, one_task, runs_table
+from rewardrate.reports.run import Experiment, Run, differing, experiments, gather
+from rewardrate.reports.texts import shortened
 
-STYLE = """
-:root { color-scheme: light dark; --line: #d1d5db; --soft: #6b7280; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1100px; padding: 1.5rem; }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1rem }
-.charts figure { margin: 0; background: #fff; border: 1px solid var(--line); border-radius: 6px; padding: .5rem }
-.charts svg { width: 100%; height: auto; display: block }
-table { border-collapse: collapse } td, th { padding: .25rem .8rem; border-bottom: 1px solid var(--line) }
-td:not(:first-child), th:not(:first-child) { text-align: right }
-pre { overflow: auto; border: 1px solid var(--line); border-radius: 6px; padding: .8rem; font-size: 13px }
-.soft { color: var(--soft) }
-"""
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+SHOWN = 20_000  # letters of a script in the list of the best; the tree shows more
 
 
-def write(folder: Path) -> Path:
-    """Write report.html into a run folder, or a folder of runs; whole or not at all."""
-    runs = find(folder)
-    path = Path(folder) / "report.html"
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(page(runs, Path(folder).name), encoding="utf-8")
-    os.replace(partial, path)
+class Builder:
+    """Collects the parts of one page and what its cursors need."""
+
+    def __init__(self, runs: Sequence[Run], problems: Sequence[str] = ()) -> None:
+        self.experiments = experiments(runs)
+        self.runs = [run for experiment in self.experiments for run in experiment.runs]
+        self.problems = list(problems)
+        self.cursors: dict[str, Any] = {}
+        self.sections: dict[str, str] = {}
+
+    def page(self, title: str, *, live: bool = False, stamp: str = "") -> str:
+        """The whole page."""
+        body = self._head(title) + self._result()
+        body += self._charts() if len(self.experiments) == 1 else self._grids()
+        data, notes = lineage(self.runs)
+        body += self._lineage(notes) + self._scripts() + self._record()
+        body += f"<footer>rewardrate {escape(__version__)}. This page stands alone: keep it, send it.</footer>"
+        found = {"charts": self.cursors, "lineage": data, "stamp": stamp}
+        return document(title, body, sections=self.sections, data=found, live=live)
+
+    def _head(self, title: str) -> str:
+        first = self.runs[0].about
+        arms = list(dict.fromkeys(run.label for run in self.runs))
+        facts = [", ".join(experiment.task for experiment in self.experiments), " and ".join(arms)]
+        facts += [f"policy {first['policy']}"] if first.get("policy") else []
+        facts += [f"{first['clock']} clock"] if first.get("clock") else []
+        facts += [f"started {first['started']}"] if first.get("started") else []
+        notices = [f"Left out: {problem}" for problem in self.problems]
+        for experiment in self.experiments:
+            names = differing(experiment)
+            if names:
+                notices.append(f"The runs of {experiment.task} differ in more than arm and seed: {', '.join(names)}.")
+        notices += [note for run in self.runs for note in _conditions(run)]
+        shown = "".join(f'<p class="notice">{escape(redacted(notice))}</p>' for notice in notices)
+        return f'<h1>{escape(title)}</h1><p class="lead">{escape(redacted(" · ".join(facts)))}</p>{shown}'
+
+    # ---- what came out
+
+    def _result(self) -> str:
+        self.sections["result"] = "Result"
+        inside = one_task(self.experiments[0]) if len(self.experiments) == 1 else many_tasks(self.experiments)
+        runs = runs_table(self.runs)
+        listed = f"<h2>Runs</h2>{runs}" if len(self.runs) <= 8 else fold(f"{len(self.runs)} runs, one by one", runs)
+        return f'<section id="result">{inside}{listed}</section>'
+
+    # ---- charts
+
+    def _draw(self, one: Chart, choice: str = "") -> str:
+        drawn, cursor = chart.on_page(one)
+        self.cursors[one.name] = cursor
+        return figure(drawn, one.name, one.title, one.caption, choice=choice)
+
+    def _charts(self) -> str:
+        made = {one.name: one for one in charts.charts(self.experiments[0])}
+        budgets = [one for name, one in made.items() if name.startswith("budget-")]
+        body = self._switch("budget", budgets, self._draw(made["cumulative"]))
+        groups = {
+            "rate": ("Rate", "What a second is worth", ["rate", "seconds"], ""),
+            "attempts": ("Attempts", "Score and seconds of every attempt", _named(made, "attempts-", "frontier"), ""),
+            "failures": ("Failures", "What fails, and how", ["valid", *_named(made, "failures-")], ""),
+            "learning": ("Learning", "Health of the learner (PPO)", _named(made, "health-"), " small"),
+        }
+        for key, (short, title, names, kind) in groups.items():
+            if names:
+                self.sections[key] = short
+                drawn = "".join(self._draw(made[name]) for name in names)
+                body += f'<section id="{key}"><h2>{title}</h2><div class="charts{kind}">{drawn}</div></section>'
+        return body
+
+    def _switch(self, key: str, budgets: Sequence[Chart], beside: str) -> str:
+        self.sections[key] = "Budget"
+        drawn = ""
+        for one in budgets:
+            metric = one.name.split("-")[1]
+            words = CHOICES["best" if one.name.endswith("best") else "latest"]
+            drawn += self._draw(one, f"{metric}: {words}")
+        return (
+            f'<section id="{key}"><h2>What a time budget buys</h2><div class="charts">'
+            f'<div data-switch="{key}">{drawn}</div>{beside}</div></section>'
+        )
+
+    def _grids(self) -> str:
+        body = ""
+        for key, short, title, grid in (
+            ("budget", "Budget", "What a time budget buys, task by task", budget_grid(self.experiments)),
+            ("cumulative", "Cumulative", "Cumulative reward, task by task", cumulative_grid(self.experiments)),
+        ):
+            self.sections[key] = short
+            drawn = "".join(self._draw(one) for one in grid)
+            body += f'<section id="{key}"><h2>{title}</h2><div class="charts small">{drawn}</div></section>'
+        note = "Rate, attempts, failures and learning of a task: report its runs alone."
+        return f'{body}<p class="soft">{note}</p>'
+
+    # ---- scripts and record
+
+    def _lineage(self, notes: Sequence[str]) -> str:
+        self.sections["lineage"] = "Lineage"
+        said = "".join(f'<p class="notice">{escape(note)}</p>' for note in notes)
+        words = (
+            "Every attempt was asked to improve its parent, the one to its left. A node shows score and seconds; "
+            "stronger colour is more reward, a broken ring is a failure. Click one, or walk with the arrow keys and "
+            "press Enter, to read its script and what it changed."
+        )
+        return (
+            f'<section id="lineage"><h2>How scripts descend from one another</h2><p class="soft">{words}</p>{said}'
+            '<noscript><p class="notice">The tree needs JavaScript.</p></noscript>'
+            '<div id="tree"></div><div id="attempt" class="attempt" hidden></div></section>'
+        )
+
+    def _scripts(self) -> str:
+        self.sections["scripts"] = "Best scripts"
+        parts = []
+        for place, run in enumerate(self.runs[:24]):
+            best, quick = run.best, run.quickest
+            name = run.label if len(self.experiments) == 1 else f"{run.task}, {run.label}"
+            name += f", seed {run.seed}" if sum(other.label == run.label for other in self.runs) > 1 else ""
+            if best is None or quick is None:
+                parts.append(f"<p>{escape(name)}: no valid script.</p>")
+                continue
+            for words, row in (("best script", best), ("most reward per second", quick))[: 1 if best is quick else 2]:
+                head = f"{name}: {words} (step {row.step}, reward {row.reward:.3f} in {row.seconds:.2f} s)"
+                button = f'<button type="button" hidden data-open="{place}:{row.id}">show in the tree</button>'
+                said = f'<p class="message soft">{escape(redacted(row.message))}</p>{button}'
+                parts.append(fold(head, f'{said}<pre tabindex="0">{escape(shortened(row.code, SHOWN))}</pre>'))
+        return f'<section id="scripts"><h2>Best scripts</h2>{"".join(parts)}</section>'
+
+    def _record(self) -> str:
+        self.sections["record"] = "Record"
+        parts = []
+        for run in self.runs[:24]:
+            facts = table(["what", "value"], [[key, redacted(value)] for key, value in sorted(run.about.items())])
+            events = [[f"{event.step}", event.kind, redacted(event.message)] for event in run.events[-200:]]
+            said = table(["step", "event", "message"], events) if events else ""
+            config = f'<pre tabindex="0">{escape(redacted_settings(run.config_text))}</pre>' if run.config_text else ""
+            name = f"{run.task} {run.label} {run.seed}".strip()
+            parts.append(fold(f"{name}: settings, machine, events", facts + said + config))
+        return f'<section id="record"><h2>Record</h2>{"".join(parts)}</section>'
+
+
+def page(runs: Sequence[Run], title: str, *, problems: Sequence[str] = (), live: bool = False, stamp: str = "") -> str:
+    """The page as text."""
+    return Builder(runs, problems).page(title, live=live, stamp=stamp)
+
+
+def write(places: Path | Sequence[Path], out: Path | None = None) -> Path:
+    """Write report.html for a run folder, or for folders of runs; whole or not at all. Returns its path.
+
+    It goes into the folder that was named, or into `out`, which several folders need.
+    """
+    folders = [Path(places)] if isinstance(places, str | Path) else [Path(place) for place in places]
+    runs, problems = gather(folders)
+    target = Path(out) if out is not None else folders[0]
+    if out is None and len(folders) > 1:
+        raise InputError("out", None, "several folders need one to write into", "give --out")
+    return write_text(target, "report.html", page(runs, title_of(folders, target), problems=problems))
+
+
+def title_of(folders: Sequence[Path], out: Path) -> str:
+    """What the page is called: the folder's name."""
+    folder = folders[0] if len(folders) == 1 else out
+    return folder.resolve().name or "report"
+
+
+def write_text(folder: Path, name: str, text: str) -> Path:
+    """A file that is there as a whole or not at all; InputError where it cannot be written."""
+    path = folder / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.part")
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        rule = f"{name} cannot be written there ({error.strerror})"
+        raise InputError("out", str(folder), rule, "name another folder with --out") from None
     return path
 
 
-def page(runs: Sequence[Run], title: str) -> str:
-    """The page as text."""
-    drawn = "".join(f"<figure>{_svg(figure)}</figure>" for figure in figures(runs).values())
-    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-    body = (
-        f"<h1>{html.escape(title)}</h1>{_about(runs)}{_verdict(runs)}"
-        f"<h2>Charts</h2><div class=charts>{drawn}</div>{''.join(_best(run) for run in runs)}"
-    )
-    return (
-        f"<!doctype html><html lang=en><head><meta charset=utf-8>{policy}"
-        f'<meta name=viewport content="width=device-width, initial-scale=1"><title>{html.escape(title)}</title>'
-        f"<style>{STYLE}</style></head><body>{body}</body></html>"
-    )
+def budget_grid(found: Sequence[Experiment]) -> list[Chart]:
+    """One small budget chart a task, by score where its direction is known. Paper, figure (fig:mlebench:per_task)."""
+    return [_apart(charts.budget(one, one.metrics[-1], small=True), place) for place, one in enumerate(found)]
 
 
-def _about(runs: Sequence[Run]) -> str:
-    head = ["arm", "task", "seed", "policy", "clock", "attempts", "valid share", "mean seconds", "steps"]
-    rows = []
-    for run in runs:
-        count = max(1, len(run.charged))
-        valid = sum(attempt.valid for attempt in run.charged) / count
-        seconds = sum(attempt.seconds for attempt in run.charged) / count
-        words = [run.about.get(name, "") for name in head[:5]]
-        rows.append([*words, str(len(run.attempts)), f"{valid:.0%}", f"{seconds:.2f}", str(len(run.steps))])
-    return _table(head, rows)
+def cumulative_grid(found: Sequence[Experiment]) -> list[Chart]:
+    """One small chart of cumulative reward a task. Paper, figure (fig:mlebench:cumreward)."""
+    return [_apart(charts.cumulative(one, small=True), place) for place, one in enumerate(found)]
 
 
-def _verdict(runs: Sequence[Run]) -> str:
-    both = comparison(runs)
-    if both is None:
-        return ""
-    head = [f"at T = {both.final:.0f} s", "rpg", "vanilla", "difference", "improvement"]
-    values = [both.rpg, both.vanilla, both.difference]
-    shown = ["mean reward across chains", *(_interval(value) for value in values), _interval(both.improvement, " %", 1)]
-    note = "95 % bootstrap intervals over chains; one repetition says nothing of the spread of training again."
-    return f"<h2>Both arms at the same budget</h2>{_table(head, [shown])}<p class=soft>{note}</p>"
+def _apart(one: Chart, place: int) -> Chart:
+    from dataclasses import replace
+
+    return replace(one, name=f"{one.name}-{place}", caption="")
 
 
-def _best(run: Run) -> str:
-    best = run.best
-    if best is None:
-        return f"<h2>{html.escape(run.arm)}: no valid script</h2>"
-    head = f"{run.arm}: best script (step {best.step}, reward {best.reward:.3f} in {best.seconds:.2f} s)"
-    return f"<h2>{html.escape(head)}</h2><p>{html.escape(best.message)}</p><pre>{html.escape(best.code)}</pre>"
+def _named(made: dict[str, Chart], *starts: str) -> list[str]:
+    return [name for name in made if name.startswith(starts)]
 
 
-def _interval(value: Interval, unit: str = "", digits: int = 3) -> str:
-    if value.value is None:
-        return "-"
-    if value.low is None or value.high is None:
-        return f"{value.value:.{digits}f}{unit}"
-    return f"{value.value:.{digits}f}{unit} ({value.low:.{digits}f} to {value.high:.{digits}f})"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{top}</tr>{body}</table>"
-
-
-def _svg(figure: object) -> str:
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})  # type: ignore[attr-defined]
-    import matplotlib.pyplot as plt
-
-    plt.close(figure)  # type: ignore[arg-type]
-    drawn = text.getvalue()
-    return drawn[drawn.index("<svg") :]
+def _conditions(run: Run) -> list[str]:
+    """What a reader must know of a run before believing its numbers."""
+    notes = []
+    name = f"{run.task} {run.label} {run.seed}".strip()
+    done, total = run.under_way
+    if total:
+        notes.append(
+            f"{name}: step {len(run.steps) + 1} is under way, or was when the run stopped: {done} of {total} scripts."
+        )
+    spoilt = sum(attempt.contaminated for attempt in run.attempts)
+    if spoilt:
+        notes.append(
+            f"{name}: {spoilt} of {len(run.attempts)} attempts shared their cores with something else while timed."
+        )
+    ours = len(run.attempts) - len(run.charged)
+    if ours:
+        notes.append(f"{name}: the sandbox failed on {ours} attempts; they count for nothing.")
+    return notes

@@ -1,24 +1,25 @@
-"""What a run folder holds, as numbers and figures: one run, or both arms side by side."""
+"""What a run folder holds: one run read once, the runs of one task side by side, and what can be said of them."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rewardrate.errors import InputError
-from rewardrate.reports.evaluation import COLUMNS, Chains, Comparison, chains, compare
-from rewardrate.reports.style import BLUE, GREY, ORANGE, pyplot
-from rewardrate.runlog import AttemptRow, RunLog, StepRow
+from rewardrate.reports.evaluation import COLUMNS, Chains, Comparison, Metric, Value, chains, compare, final_budget
+from rewardrate.reports.soundness import check
+from rewardrate.runlog import AttemptRow, EventRow, RunLog, StepRow
 
-COLORS = {"rpg": BLUE, "vanilla": ORANGE}
+DEPTH = 4  # folders below the one that is named in which runs are looked for
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """One run, read once."""
 
@@ -27,6 +28,10 @@ class Run:
     attempts: tuple[AttemptRow, ...]
     steps: tuple[StepRow, ...]
     chains: Chains
+    events: tuple[EventRow, ...] = ()
+    config_text: str = ""
+    under_way: tuple[int, int] = (0, 0)
+    "Scripts of the step in progress: how many have ended, of how many."
 
     @property
     def arm(self) -> str:
@@ -34,43 +39,207 @@ class Run:
         return self.about.get("arm", "rpg")
 
     @property
+    def label(self) -> str:
+        """The arm, and the price scale where it is neither free nor the paper's."""
+        scale = self.price_scale
+        return self.arm if self.arm == "vanilla" or scale == 1 else f"{self.arm} x {scale:g}"
+
+    @property
+    def price_scale(self) -> float:
+        """Share of the rate that was charged: 0 for vanilla, 1 unless the config says otherwise."""
+        if self.arm == "vanilla":
+            return 0.0
+        scale = self.settings.get("objective.price_scale", 1.0)
+        return float(scale) if isinstance(scale, int | float) else 1.0
+
+    @property
+    def task(self) -> str:
+        """The task's name; empty if the record does not say."""
+        return self.about.get("task", "")
+
+    @property
+    def seed(self) -> str:
+        """The seed, as the record writes it."""
+        return self.about.get("seed", "")
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The config as dotted keys; empty where it is missing or no TOML."""
+        try:
+            return dict(_leaves(tomllib.loads(self.config_text)))
+        except tomllib.TOMLDecodeError:
+            return {}
+
+    @cached_property
     def charged(self) -> tuple[AttemptRow, ...]:
         """Attempts that the policy answers for: all but failures of the sandbox."""
         return tuple(attempt for attempt in self.attempts if attempt.status != "sandbox-failure")
 
+    @cached_property
+    def valid(self) -> tuple[AttemptRow, ...]:
+        """Attempts that count."""
+        return tuple(attempt for attempt in self.attempts if attempt.valid)
+
+    @cached_property
+    def by_step(self) -> Mapping[int, list[AttemptRow]]:
+        """Step -> its attempts that the policy answers for."""
+        found: dict[int, list[AttemptRow]] = {}
+        for attempt in self.charged:
+            found.setdefault(attempt.step, []).append(attempt)
+        return found
+
     @property
     def best(self) -> AttemptRow | None:
         """The attempt with the highest reward; of equals the quickest."""
-        valid = [attempt for attempt in self.attempts if attempt.valid]
-        return max(valid, key=lambda attempt: (attempt.reward, -attempt.seconds), default=None)
+        return max(self.valid, key=lambda attempt: (attempt.reward, -attempt.seconds), default=None)
+
+    @property
+    def quickest(self) -> AttemptRow | None:
+        """The attempt with the highest reward per second."""
+        return max(self.valid, key=lambda attempt: attempt.reward / max(attempt.seconds, 1e-9), default=None)
+
+    @cached_property
+    def higher_is_better(self) -> bool | None:
+        """Which way the task's own metric points; None if nobody says."""
+        direction = self.about.get("direction") or _direction(self.task)
+        return None if direction is None else direction == "maximize"
+
+    def chains_of(self, metric: Metric) -> Chains:
+        """The chains by reward or by score; InputError for a score whose direction is not known."""
+        if metric == "reward":
+            return self.chains
+        if self.higher_is_better is None:
+            rule = "which way its metric points is not known"
+            raise InputError("task", self.task, rule, "compare the rewards instead")
+        return chains(_columns(self.attempts), metric="score", higher_is_better=self.higher_is_better)
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """The runs of one task on one clock: arms side by side, repetitions by seed."""
+
+    task: str
+    runs: tuple[Run, ...]
+    arms: Mapping[str, tuple[Run, ...]] = field(default_factory=dict)
+    "Label -> its repetitions: rpg first, then other price scales, vanilla last."
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """Which way the task's own metric points; None if nobody says."""
+        return self.runs[0].higher_is_better
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What can be compared: the reward, and the score if its direction is known and something was graded."""
+        graded = any(attempt.score is not None for run in self.runs for attempt in run.valid)
+        return ("reward", "score") if self.higher_is_better is not None and graded else ("reward",)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[Run, Run], ...]:
+        """(rpg, vanilla) of every repetition that has both."""
+        rpg, vanilla = _keyed(self.arms.get("rpg", ()), self.arms.get("vanilla", ()))
+        return tuple((rpg[key], vanilla[key]) for key in sorted(rpg, key=_order) if key in vanilla)
+
+    def compare(self, metric: Metric = "reward", value: Value = "latest") -> Comparison | None:
+        """Both arms at the same budgets, over the repetitions that have both; None if there is none."""
+        if not self.pairs:
+            return None
+        rpg, vanilla = ([pair[place].chains_of(metric) for pair in self.pairs] for place in (0, 1))
+        if min(final_budget(rpg), final_budget(vanilla)) <= 0:
+            return None  # not one attempt that used any time
+        return compare(rpg, vanilla, value=value)
 
 
 def read(folder: Path) -> Run:
     """A run from its folder; InputError if it holds none, or one without a finished step."""
     with RunLog.open(folder, read_only=True) as log, log.snapshot():
         steps, attempts, about = tuple(log.steps()), tuple(log.attempts()), log.about()
-        if not steps:
+        events, pending = tuple(log.events()), log.pending()
+        if not steps or not attempts:
             raise InputError("run", str(folder), "it has no finished step yet", "wait for the first one")
-        return Run(Path(folder), about, attempts, steps, chains(log.table(*COLUMNS)))
+        try:
+            config_text = log.config_text()
+        except InputError:
+            config_text = ""  # the log alone is enough for a page
+    check(Path(folder), about, steps, attempts, events)
+    under_way = sum(row.outcome is not None for row in pending), len(pending)
+    found = chains(_columns(attempts))
+    return Run(Path(folder), about, attempts, steps, found, events, config_text, under_way)
 
 
-def find(folder: Path) -> list[Run]:
-    """The run in a folder, or those in the folders below it (rpg and vanilla)."""
+def folders(folder: Path) -> list[Path]:
+    """The run in a folder, or those below it (rpg and vanilla, by task, by seed), in order of their paths."""
+    folder = Path(folder)
     if RunLog.exists(folder):
-        return [read(folder)]
-    below = [path for path in sorted(Path(folder).glob("*")) if path.is_dir() and RunLog.exists(path)]
+        return [folder]
+    below: list[Path] = []
+    level = [folder]
+    for _ in range(DEPTH):
+        level = [path for place in level for path in _inside(place)]
+        below += [path for path in level if RunLog.exists(path)]
+        level = [path for path in level if not RunLog.exists(path) and not path.is_symlink()]
     if not below:
         raise InputError(
             "run", str(folder), "there is no run in it, nor in a folder below it", "see docs/run-folder.md"
         )
-    return [read(path) for path in below]
+    return sorted(below)
+
+
+def find(folder: Path) -> list[Run]:
+    """Every run of `folders(folder)`, read; InputError for the first that cannot be."""
+    return [read(path) for path in folders(folder)]
+
+
+def gather(places: Iterable[Path]) -> tuple[list[Run], list[str]]:
+    """The runs of several folders, and a line for each that is left out; InputError if not one can be read.
+
+    A folder that is named itself must be readable; one that was found below it may still be at its first step.
+    """
+    found: dict[Path, Run] = {}
+    problems: list[str] = []
+    for place in places:
+        paths = folders(place)
+        for path in paths:
+            if path.resolve() in found:
+                continue
+            try:
+                found[path.resolve()] = read(path)
+            except InputError as error:
+                if len(paths) == 1:
+                    raise
+                problems.append(str(error))
+    if not found:
+        raise InputError("run", ", ".join(map(str, places)), f"no run in it can be read: {problems[0]}")
+    return list(found.values()), problems
+
+
+def experiments(runs: Sequence[Run]) -> list[Experiment]:
+    """Runs by task and clock, in order of first appearance."""
+    kinds: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        kinds.setdefault((run.task, run.about.get("clock", "")), []).append(run)
+    clocks = {task: sum(kind[0] == task for kind in kinds) for task, _ in kinds}
+    made = []
+    for (task, clock), members in kinds.items():
+        labels = sorted({run.label for run in members}, key=lambda label: (label != "rpg", label == "vanilla", label))
+        arms = {
+            label: tuple(sorted((run for run in members if run.label == label), key=lambda run: _order(run.seed)))
+            for label in labels
+        }
+        name = task or members[0].folder.resolve().parent.name
+        ordered = tuple(run for label in labels for run in arms[label])
+        made.append(Experiment(f"{name} ({clock} clock)" if clocks[task] > 1 else name, ordered, arms))
+    return made
 
 
 def summary(folder: Path) -> dict[str, float]:
     """The numbers of one run that a terminal shows at its end."""
-    run = read(folder)
-    charged = run.charged
-    valid = [attempt for attempt in charged if attempt.valid]
+    return numbers(read(folder))
+
+
+def numbers(run: Run) -> dict[str, float]:
+    """The numbers of one run that fit on a line."""
+    charged, valid = run.charged, [attempt for attempt in run.charged if attempt.valid]
     return {
         "attempts": len(run.attempts),
         "valid share": len(valid) / max(1, len(charged)),
@@ -91,71 +260,57 @@ def comparison(runs: Sequence[Run]) -> Comparison | None:
     kinds = {(run.about.get("task"), run.about.get("clock")) for run in runs}
     if len(kinds) > 1:
         raise InputError("runs", sorted(map(str, kinds)), "they are of different tasks or clocks", "report each alone")
-    arms = {arm: {run.about.get("seed", ""): run.chains for run in runs if run.arm == arm} for arm in COLORS}
-    if not arms["rpg"] or set(arms["rpg"]) != set(arms["vanilla"]) or len(runs) != 2 * len(arms["rpg"]):
+    (experiment,) = experiments(runs)
+    return experiment.compare() if len(runs) == 2 * len(experiment.pairs) else None
+
+
+def differing(experiment: Experiment) -> list[str]:
+    """Settings, besides arm, price scale, seed and budget, that are not the same in every run of an experiment."""
+    free = ("budget.", "objective.arm", "objective.price_scale", "seed")
+    names = sorted({name for run in experiment.runs for name in run.settings if not name.startswith(free)})
+    return [name for name in names if len({repr(run.settings.get(name)) for run in experiment.runs}) > 1]
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The folders in a folder; none where it cannot be looked into."""
+    try:
+        return [path for path in sorted(folder.iterdir()) if path.is_dir()]
+    except OSError:
+        return []
+
+
+def _columns(attempts: Sequence[AttemptRow]) -> dict[str, list[Any]]:
+    return {name: [getattr(attempt, name) for attempt in attempts] for name in COLUMNS}
+
+
+def _keyed(*arms: Sequence[Run]) -> list[dict[Any, Run]]:
+    """Repetitions of each arm by seed; where an arm ran a seed twice, by folder and seed."""
+    if all(len({run.seed for run in arm}) == len(arm) for arm in arms):
+        return [{run.seed: run for run in arm} for arm in arms]
+    return [{(str(run.folder.resolve().parent), run.seed): run for run in arm} for arm in arms]
+
+
+def _order(key: Any) -> tuple[int, str]:
+    """Seeds in order of number, whatever else is between them."""
+    text = str(key)
+    return (int(text) if text.isdecimal() else -1, text)
+
+
+def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _direction(task: str) -> str | None:
+    """Which way the metric points, for the tasks that come with the package and those of MLE-Bench Lite."""
+    from rewardrate.environments.mle import folder, lite
+
+    try:
+        if task in folder.shipped():
+            return folder.load(task).direction
+        return lite.find(task.removeprefix(folder.BENCH)).direction if task.startswith(folder.BENCH) else None
+    except (InputError, ImportError, OSError):
         return None
-    return compare(*([arms[arm][seed] for seed in sorted(arms[arm])] for arm in ("rpg", "vanilla")))
-
-
-def figures(runs: Sequence[Run]) -> dict[str, Any]:
-    """Name -> matplotlib figure: budget curves, rate, seconds against reward, valid share."""
-    plt = pyplot()
-    made = {}
-    for name, draw in (("budget", _budget), ("rate", _rate), ("attempts", _attempts), ("valid", _valid)):
-        made[name], axis = plt.subplots(figsize=(6.0, 3.6), constrained_layout=True)
-        draw(axis, runs)
-    return made
-
-
-def _budget(axis: Any, runs: Sequence[Run]) -> None:
-    both = comparison(runs)
-    if both is not None:
-        for arm, curves in (("rpg", both.rpg_curves), ("vanilla", both.vanilla_curves)):
-            axis.plot(both.budgets, np.nanmean(curves, axis=0), color=COLORS[arm], label=arm)
-    else:
-        for run in runs:
-            grid = np.linspace(0, float(run.chains.total.max()), 200)
-            axis.plot(grid, run.chains.at(grid).mean(axis=1), color=COLORS[run.arm], label=run.arm)
-    axis.set(title="Mean reward across chains at a time budget", xlabel="script seconds per chain", ylabel="reward")
-    axis.legend(loc="lower right")
-
-
-def _rate(axis: Any, runs: Sequence[Run]) -> None:
-    for run in runs:
-        steps = [row.step for row in run.steps]
-        low, high = [row.rate.low for row in run.steps], [row.rate.high for row in run.steps]
-        axis.fill_between(steps, np.maximum(low, 0), high, color=COLORS[run.arm], alpha=0.15, lw=0)
-        axis.plot(steps, [row.rate.rate for row in run.steps], color=COLORS[run.arm], label=run.arm)
-    axis.set(title="Estimated reward rate", xlabel="step", ylabel="reward per second", ylim=(0, None))
-    axis.legend(loc="lower right")
-
-
-def _attempts(axis: Any, runs: Sequence[Run]) -> None:
-    for run, marker in zip(runs, itertools.cycle("os^v"), strict=False):
-        valid = [attempt for attempt in run.attempts if attempt.valid]
-        if not valid:
-            continue
-        age = np.array([attempt.step for attempt in valid]) / max(attempt.step for attempt in valid)
-        seconds, reward = [attempt.seconds for attempt in valid], [attempt.reward for attempt in valid]
-        axis.scatter(
-            seconds, reward, c=COLORS[run.arm], alpha=0.15 + 0.7 * age, s=16, marker=marker, lw=0, label=run.arm
-        )
-    axis.set_xscale("log")
-    axis.set(title="Every valid script (later steps darker)", xlabel="seconds", ylabel="reward")
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(loc="lower right")
-
-
-def _valid(axis: Any, runs: Sequence[Run]) -> None:
-    for run in runs:
-        steps = [row.step for row in run.steps]
-        share, seconds = [], []
-        for step in steps:
-            rows = [attempt for attempt in run.charged if attempt.step == step]
-            share.append(np.mean([attempt.valid for attempt in rows]) if rows else 0.0)
-            seconds.append(np.mean([attempt.seconds for attempt in rows]) if rows else 0.0)
-        axis.plot(steps, share, color=COLORS[run.arm], label=f"{run.arm}: valid share")
-        axis.plot(steps, np.array(seconds) / (max(seconds) or 1.0), color=COLORS[run.arm], ls=":", lw=1.2)
-    axis.plot([], [], color=GREY, ls=":", label="mean seconds (share of the longest)")
-    axis.set(title="Valid scripts, and their seconds", xlabel="step", ylabel="share", ylim=(0, 1.05))
-    axis.legend(loc="lower right")

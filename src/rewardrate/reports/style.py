@@ -1,8 +1,11 @@
-"""One look for every figure: colour-blind-safe colours, quiet axes, vector and PNG files."""
+"""One look for every figure: colour-blind-safe colours, quiet axes, vector and PNG files, light and dark."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +13,46 @@ from rewardrate.errors import MissingExtra
 
 # Okabe and Ito's palette: told apart with any kind of colour vision, and in grey.
 BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#6B7280"
+YELLOW, BROWN, SILVER = "#E6B800", "#8C564B", "#9CA3AF"
+INK, GRID, PAPER = "#1F2430", "#E5E7EB", "#FFFFFF"
+AGES = ("#C9D2DC", "#A9C3D9", "#86B0D3", "#6399C6", "#4A7FB3", "#3F639B", "#3E467E", "#3A2A5E")
+"From the first steps to the last: pale to dark on paper; the page turns them round in the dark."
+
+NAMES = {
+    BLUE: "blue",
+    ORANGE: "orange",
+    GREEN: "green",
+    PURPLE: "purple",
+    SKY: "sky",
+    GREY: "grey",
+    YELLOW: "yellow",
+    BROWN: "brown",
+    SILVER: "silver",
+    INK: "ink",
+    GRID: "grid",
+} | {color: f"age{place}" for place, color in enumerate(AGES)}
+"Colour -> the variable of the page's style sheet that stands for it, so that one drawing serves light and dark."
 
 SETTINGS: Any = {
     "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.linewidth": 0.8,
     "axes.grid": True,
-    "grid.color": "#E5E7EB",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": GRID,
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "legend.frameon": False,
     "legend.fontsize": 9,
-    "figure.facecolor": "white",
+    "figure.facecolor": PAPER,
     "svg.hashsalt": "rewardrate",  # the same figure is the same file
     "svg.fonttype": "none",
 }
@@ -43,6 +71,14 @@ def pyplot() -> Any:
     return plt
 
 
+@contextlib.contextmanager
+def strange_letters_allowed() -> Iterator[None]:
+    """A name in letters that matplotlib's own font lacks is no reason to complain: a viewer has other fonts."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
 def save(figure: Any, stem: Path) -> list[Path]:
     """Write `stem`.svg and `stem`.png, each whole or not at all; returns their paths."""
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +86,8 @@ def save(figure: Any, stem: Path) -> list[Path]:
     for suffix, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):
         path = stem.with_suffix(suffix)
         partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format=suffix[1:], bbox_inches="tight", **options)
+        with strange_letters_allowed():
+            figure.savefig(partial, format=suffix[1:], bbox_inches="tight", **options)
         os.replace(partial, path)
         written.append(path)
     return written

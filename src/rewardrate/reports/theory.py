@@ -1,13 +1,17 @@
-"""The theory in one figure: Dinkelbach and NPG converging inside the bounds of theorems 1 and 2."""
+"""The theory in one figure and one page: Dinkelbach and NPG converging inside the bounds of theorems 1 and 2."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rewardrate.reports.style import BLUE, GREEN, GREY, ORANGE, pyplot, save
+from rewardrate.errors import InputError
+from rewardrate.reports.document import document, escape, figure, table, tile
+from rewardrate.reports.style import BLUE, GREEN, GREY, INK, ORANGE, pyplot, save
+from rewardrate.reports.svg import inline
 from rewardrate.theory import Bounds, bounds, dinkelbach, greedy_policy, npg
 
 # Three contexts, four actions: a slow good one, a quick fair one, and worse. Times within a factor 1.7 of each other,
@@ -15,6 +19,8 @@ from rewardrate.theory import Bounds, bounds, dinkelbach, greedy_policy, npg
 REWARD = np.array([[1.00, 0.75, 0.30, 0.10], [0.90, 0.80, 0.30, 0.20], [0.55, 1.00, 0.35, 0.05]])
 SECONDS = np.array([[1.70, 1.00, 1.20, 1.00], [1.60, 1.05, 1.00, 1.30], [1.00, 1.30, 1.10, 1.20]])
 P = np.array([0.5, 0.3, 0.2])
+FILE = "theory.json"
+"What `rewardrate theory check` writes."
 GAMMA = 0.15
 LEARNING_RATE = 1.0
 STEPS = 300
@@ -22,15 +28,65 @@ STEPS = 300
 
 def draw(stem: Path) -> list[Path]:
     """Write the figure as SVG and PNG."""
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 3, figsize=(12.6, 3.7), constrained_layout=True)
+    drawn = _draw()
+    paths = save(drawn, stem)
+    pyplot().close(drawn)
+    return paths
+
+
+def _draw() -> Any:
+    drawn, axes = pyplot().subplots(1, 3, figsize=(12.6, 3.7), constrained_layout=True)
     b = bounds(REWARD, SECONDS, P)
     _dinkelbach(axes[0], b)
     _error(axes[1], b)
     _tail(axes[2], b)
-    paths = save(figure, stem)
-    plt.close(figure)
-    return paths
+    return drawn
+
+
+def page(folder: Path) -> str:
+    """The page of a theory check: every statement with its violations, and the figure; InputError if it is damaged."""
+    path = Path(folder) / FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rows = [_row(statement) for statement in found["statements"]]
+        tiles = [
+            tile(f"{int(found['violations'])}", "violations"),
+            tile(f"{len(rows)}", "statements of the paper"),
+            tile(f"{int(found['instances']):,}", "random problems"),
+            tile(f"{float(found['wall_seconds']):.0f} s", f"on this machine, seed {int(found['seed'])}"),
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError("theory check", str(path), f"it cannot be read ({error})", "run the check again") from None
+    drawn = _draw()
+    shown = inline(drawn, "theory")
+    pyplot().close(drawn)
+    caption = (
+        "Three contexts, four actions: Dinkelbach's iteration inside theorem 1's interval, the average "
+        "price of natural policy gradient below theorem 2's error bound, and the policy's missing probability."
+    )
+    head = ["statement", "claim", "tried", "violations", "smallest slack", "tight example"]
+    title = Path(folder).resolve().name or "theory"
+    body = (
+        f'<h1>{escape(title)}</h1><p class="lead">every lemma and theorem, tried on random problems</p>'
+        f'<section id="result"><div class="tiles">{"".join(tiles)}</div>'
+        f"{table(head, rows, right=range(2, 6))}</section>"
+        f'<section id="figure"><h2>Inside the bounds</h2><div class="charts">'
+        f"{figure(shown, 'theory', 'convergence inside the bounds', caption, broad=True)}</div></section>"
+    )
+    return document(title, body, sections={"result": "Result", "figure": "Figure"})
+
+
+def _row(statement: Any) -> list[str]:
+    tight = statement.get("tight_slack")
+    slack = statement["smallest_slack"]
+    return [
+        str(statement["statement"]),
+        str(statement["claim"]),
+        f"{int(statement['tried']):,}",
+        f"{int(statement['violations'])}",
+        "-" if slack is None else f"{slack:.0e}",
+        "-" if tight is None else f"{tight:.0e}",
+    ]
 
 
 def _dinkelbach(axis: Any, b: Bounds) -> None:
@@ -46,7 +102,7 @@ def _dinkelbach(axis: Any, b: Bounds) -> None:
         path = list(dinkelbach(REWARD, SECONDS, P, gamma=GAMMA, choose=choose, steps=12))
         axis.plot(range(1, 13), path, "o-", color=color, ms=4, lw=1.2, label=name)
     axis.plot(range(1, 13), exact, "o-", color=BLUE, ms=5, label="exact greedy rate")
-    axis.axhline(b.rho_star, color="black", lw=1, ls="--", label="optimal rate")
+    axis.axhline(b.rho_star, color=INK, lw=1, ls="--", label="optimal rate")
     axis.set(
         title="Dinkelbach: price, act greedily, price again",
         xlabel="iterate k",

@@ -64,7 +64,7 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        reason = str(error)
+        reason = " ".join(str(error).split())
         if "full" in reason or "readonly" in reason or "disk I/O" in reason:
             raise InputError(
                 "run log", str(path), f"it cannot be written ({reason})", "make room, then resume"

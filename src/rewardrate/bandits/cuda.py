@@ -1,0 +1,232 @@
+"""The same trials on one NVIDIA GPU: a thread runs a trial, or a block where policies are sampled.
+
+The loop and the agents are those of the CPU, compiled for the card; sums round differently, so results agree to
+rounding at first and in distribution later. Exact C-UCB branches too much for a card and stays on the cores, which
+work beside it.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda
+from numpy.typing import NDArray
+
+from rewardrate.bandits.agents import Agent
+from rewardrate.bandits.agents.cucb import CUCB
+from rewardrate.bandits.compiled import is_compiled, jit_fresh
+from rewardrate.bandits.engine import Traces, simulate_many, traces_of
+from rewardrate.bandits.jobs import Batch, Finished
+from rewardrate.bandits.sampled_card import LARGEST, launch_sampled
+from rewardrate.bandits.trial import make_loop, tables_of
+from rewardrate.errors import InputError
+
+THREADS = 32  # trials of a block: small, so that few trials still reach every multiprocessor
+IN_FLIGHT = 48  # batches on the card at a time, each in its own stream
+MEMORY_SHARE = 0.6  # of the card's free memory that states may take
+
+
+class Flight(NamedTuple):
+    """A batch on its way."""
+
+    number: int
+    batch: Batch
+    stream: Any
+    out: Any
+    held: tuple[Any, ...]
+    "Device arrays that must live until it lands."
+    memory_bytes: int
+
+
+def check_card() -> None:
+    """InputError where there is no usable GPU."""
+    try:
+        ready = cuda.is_available()
+    except Exception:
+        ready = False
+    if not ready:
+        remedy = "leave out engine (the CPU is used), or install the CUDA toolkit that numba-cuda needs"
+        raise InputError("engine", "cuda", "numba finds no NVIDIA GPU here", remedy)
+
+
+def where(agent: Agent, batch: Batch) -> str:
+    """What runs an agent: "thread", "block" or "cores"."""
+    if isinstance(agent, CUCB):
+        small = batch.world.actions <= LARGEST and batch.world.contexts <= LARGEST
+        return "block" if agent.policies is not None and small else "cores"
+    return "thread" if isinstance(agent.start(batch.world), np.ndarray) else "cores"
+
+
+def kind_of(batch: Batch) -> str:
+    """What runs a batch; InputError where its agents cannot share a kernel."""
+    kinds = {where(agent, batch) for agent in batch.agents} or {"thread"}
+    kind = kinds.pop()
+    starts = [agent.start(batch.world) for agent in batch.agents] if kind == "thread" else []
+    if kinds or len({start.size for start in starts}) > 1 or len({agent.act for agent in batch.agents}) > 1:
+        rule = "agents that run together on a GPU must be of one class, with states of one size"
+        raise InputError("agents", batch.agents, rule, "give them labels of their own")
+    return kind
+
+
+def run_on_card(batches: Sequence[Batch], steps: int, workers: int = 1) -> Finished:
+    """Every batch, in whatever order they land. Batches for the cores run beside those on the card."""
+    check_card()
+    kinds = [kind_of(batch) for batch in batches]
+    cores = deque((i, batch) for i, batch in enumerate(batches) if kinds[i] == "cores")
+    card = deque((i, batch) for i, batch in enumerate(batches) if kinds[i] != "cores")
+    landed: queue.Queue[tuple[int, list[Traces]] | BaseException] = queue.Queue()
+    stop = threading.Event()
+    beside = threading.Thread(target=_work, args=(cores, steps, workers, landed, stop), daemon=True)
+    beside.start()
+    left = len(batches)
+    try:
+        for result in _fly(card, steps):
+            left -= 1
+            yield result
+            while not landed.empty():
+                left -= 1
+                yield _unwrap(landed.get())
+        while left:
+            left -= 1
+            yield _unwrap(landed.get())
+    finally:
+        stop.set()
+        beside.join()
+
+
+def simulate_on_card(
+    world: Any, agents: Sequence[Agent], seeds: NDArray[np.int64], steps: int, marks: NDArray[np.int64]
+) -> list[Traces]:
+    """One batch, agent by agent if they are of several kinds."""
+    batches = [Batch(world, [agent], seeds, marks) for agent in agents]
+    found = dict(run_on_card(batches, steps))
+    return [found[i][0] for i in range(len(agents))]
+
+
+def _unwrap(item: tuple[int, list[Traces]] | BaseException) -> tuple[int, list[Traces]]:
+    if isinstance(item, BaseException):
+        raise item
+    return item
+
+
+def _work(
+    batches: deque[tuple[int, Batch]], steps: int, workers: int, landed: queue.Queue[Any], stop: threading.Event
+) -> None:
+    """The cores' share."""
+    try:
+        while batches and not stop.is_set():
+            i, batch = batches.popleft()
+            traces = simulate_many(batch.world, batch.agents, batch.seeds, steps, marks=batch.marks, workers=workers)
+            landed.put((i, traces))
+    except BaseException as error:
+        landed.put(error)
+
+
+def _fly(batches: deque[tuple[int, Batch]], steps: int) -> Finished:
+    """Keep the card full, land in the order of take-off.
+
+    Giving memory back waits for all that flies, so where there is enough of it, that is put off to the end.
+    """
+    room = MEMORY_SHARE * free_memory_bytes()
+    if sum(_memory_bytes(batch) for _, batch in batches) <= room:
+        with cuda.defer_cleanup():
+            yield from _fly_within(batches, steps, room)
+    else:
+        yield from _fly_within(batches, steps, room)
+
+
+def _fly_within(batches: deque[tuple[int, Batch]], steps: int, room: float) -> Finished:
+    flights: deque[Flight] = deque()
+    while batches or flights:
+        while batches and len(flights) < IN_FLIGHT:
+            need = _memory_bytes(batches[0][1])
+            if flights and need + sum(flight.memory_bytes for flight in flights) > room:
+                break
+            number, batch = batches.popleft()
+            if not batch.agents:
+                yield number, []
+                continue
+            flights.append(_launch(number, batch, steps, need))
+        if flights:
+            flight = flights.popleft()
+            out = flight.out.copy_to_host(stream=flight.stream)
+            flight.stream.synchronize()
+            size = len(flight.batch.seeds)
+            yield (
+                flight.number,
+                traces_of(out.reshape(-1, size, *out.shape[1:]), flight.batch.seeds, flight.batch.marks),
+            )
+
+
+def free_memory_bytes() -> float:
+    """Free memory of the card; a large number where it is simulated."""
+    try:
+        return float(cuda.current_context().get_memory_info()[0])
+    except Exception:
+        return 1e9
+
+
+def _memory_bytes(batch: Batch) -> int:
+    if not batch.agents:
+        return 0
+    cells = batch.world.contexts * batch.world.actions
+    state = batch.agents[0].start(batch.world)
+    size = state.size if isinstance(state, np.ndarray) else 6 * cells
+    trials = len(batch.agents) * len(batch.seeds)
+    return trials * 8 * int(size + 3 * len(batch.marks) + batch.world.arms + batch.world.contexts)
+
+
+def _launch(number: int, batch: Batch, steps: int, memory_bytes: int) -> Flight:
+    stream = cuda.stream()
+    seeds = np.asarray(batch.seeds, dtype=np.int64)
+    parameters = np.stack([agent.parameters(batch.world) for agent in batch.agents])
+    trials = len(batch.agents) * seeds.size
+    out = cuda.device_array((trials, 3, len(batch.marks)), np.float64, stream=stream)
+    arrays = [np.asarray(batch.marks, np.int64), *tables_of(batch.world), seeds, parameters]
+    sent = [cuda.to_device(np.ascontiguousarray(array), stream=stream) for array in arrays]
+    orders = [
+        cuda.device_array((trials, size), np.int64, stream=stream) for size in (batch.world.arms, batch.world.contexts)
+    ]
+    if where(batch.agents[0], batch) == "block":
+        held = launch_sampled(batch, steps, sent, orders, out, stream)
+    else:
+        starts = np.stack([agent.start(batch.world) for agent in batch.agents])
+        first = cuda.to_device(starts, stream=stream)
+        states = cuda.device_array((trials, starts.shape[1]), np.float64, stream=stream)
+        agent = batch.agents[0]
+        kernel = trial_kernel(agent.act, agent.learn, agent.price)
+        blocks = (trials + THREADS - 1) // THREADS
+        kernel[blocks, THREADS, stream](steps, *sent, first, states, *orders, out)
+        held = (first, states)
+    return Flight(number, batch, stream, out, (*held, *sent, *orders), memory_bytes)
+
+
+@lru_cache(maxsize=64)
+def trial_kernel(act: Callable[..., Any], learn: Callable[..., Any], price: Callable[..., Any]) -> Any:
+    """A kernel whose thread i runs trial i: configuration i // seeds on seed i % seeds."""
+    functions = [part if is_compiled(part) else jit_fresh(part) for part in (act, learn, price)]
+    loop = cuda.jit(device=True)(make_loop(*functions))
+
+    def kernel(
+        steps: Any, marks: Any, reward: Any, seconds: Any, gap: Any, numbers: Any, seeds: Any, parameters: Any,
+        first: Any, states: Any, arm_of: Any, context_of: Any, out: Any,
+    ) -> None:  # fmt: skip
+        i = cuda.grid(1)
+        if i < out.shape[0]:
+            state = states[i]
+            configuration = i // seeds.size
+            for j in range(state.size):
+                state[j] = first[configuration, j]
+            seed = seeds[i - configuration * seeds.size]
+            loop(
+                seed, steps, marks, reward, seconds, gap, numbers, parameters[configuration], state,
+                arm_of[i], context_of[i], out[i],
+            )  # fmt: skip
+
+    return cuda.jit(kernel)

@@ -1,0 +1,197 @@
+"""Thousands of trials: the same seeds give the same numbers, however many workers share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numba.core.errors import NumbaError
+from numpy.typing import NDArray
+
+from rewardrate.bandits.agents.agent import Agent
+from rewardrate.bandits.trial import PRICE, PSEUDO, REGRET, Array, Tables, loop_of, tables_of
+from rewardrate.bandits.world import World
+from rewardrate.errors import InputError, did_you_mean
+from rewardrate.rates.settings import whole
+
+Engine = Literal["auto", "cpu", "cuda", "ray"]
+ENGINES = ("auto", "cpu", "cuda")
+MOST_STEPS = 100_000_000
+STEPS = 30_000  # the paper's horizon
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """What trials recorded. Shapes: seeds x marks, but for `steps` (marks) and `seeds`."""
+
+    steps: NDArray[np.int64]
+    "The steps at which the trials were looked at (marks)."
+    seeds: NDArray[np.int64]
+    regret: Array
+    "Realised: optimal rate * seconds spent - reward earned. Equation (bandit:regret)."
+    pseudo_regret: Array
+    "Sum of the relative-value gaps of what was played: regret without the noise of the draws."
+    price: Array
+    "What the agent thinks a second is worth."
+
+    @property
+    def final_regret(self) -> Array:
+        """Regret at the last mark, one per seed."""
+        return self.regret[:, -1]
+
+
+def log_marks(steps: int, count: int = 300) -> NDArray[np.int64]:
+    """At most `count` steps from 1 to `steps`, evenly spaced in the logarithm, each once; the last is `steps`."""
+    return np.unique(np.geomspace(1, steps, num=whole("marks", count, 1)).round().astype(np.int64).clip(1, steps))
+
+
+def simulate(
+    world: World,
+    agent: Agent,
+    seeds: Sequence[int] | NDArray[np.int64] | range,
+    steps: int = STEPS,
+    *,
+    marks: Sequence[int] | NDArray[np.int64] | None = None,
+    workers: int = 1,
+    engine: Engine = "auto",
+) -> Traces:
+    """One trial per seed. A seed fixes the permutation, the contexts and the noise, so agents can be compared in pairs.
+
+    `marks` are the steps to record (default: 300 log-spaced). `workers` threads share the trials of the CPU engine;
+    the result does not depend on them. Engine "auto" is the CPU here, "cuda" one GPU.
+    """
+    return simulate_many(world, [agent], seeds, steps, marks=marks, workers=workers, engine=engine)[0]
+
+
+def simulate_many(
+    world: World,
+    agents: Sequence[Agent],
+    seeds: Sequence[int] | NDArray[np.int64] | range,
+    steps: int = STEPS,
+    *,
+    marks: Sequence[int] | NDArray[np.int64] | None = None,
+    workers: int = 1,
+    engine: Engine = "auto",
+    progress: Callable[[int], None] | None = None,
+) -> list[Traces]:
+    """`simulate` for several agents (a grid of settings, say) on the same world and seeds, in the order given."""
+    seed_n, steps, count = check_seeds(seeds), check_steps(steps), whole("workers", workers, 1)
+    mark_m = check_marks(marks, steps)
+    if engine not in ENGINES:
+        raise InputError("engine", engine, "there is no such engine", did_you_mean(str(engine), ENGINES))
+    if not isinstance(world, World):
+        raise InputError("world", world, "it must be a World")
+    for agent in agents:
+        if not isinstance(agent, Agent):
+            raise InputError("agent", agent, "it must be an Agent", "for example NPG(learning_rate=0.3, age=1000)")
+    if engine == "cuda":
+        from rewardrate.bandits.cuda import simulate_on_card
+
+        return simulate_on_card(world, agents, seed_n, steps, mark_m)
+    return traces_of(_on_cores(world, agents, seed_n, steps, mark_m, count, progress), seed_n, mark_m)
+
+
+def traces_of(out: Array, seeds: Any, marks: Any) -> list[Traces]:
+    """What the loops wrote (agents x seeds x 3 x marks) as one Traces per agent."""
+    seed_n, mark_m = np.asarray(seeds, np.int64), np.asarray(marks, np.int64)
+    return [Traces(mark_m, seed_n, part[:, REGRET], part[:, PSEUDO], part[:, PRICE]) for part in out]
+
+
+def _on_cores(
+    world: World,
+    agents: Sequence[Agent],
+    seeds: NDArray[np.int64],
+    steps: int,
+    marks: NDArray[np.int64],
+    workers: int,
+    progress: Callable[[int], None] | None,
+) -> Array:
+    tables = tables_of(world)
+    out = np.zeros((len(agents), seeds.size, 3, marks.size))
+    jobs = [(i, j) for i in range(len(agents)) for j in range(seeds.size)]
+    parameters = [agent.parameters(world) for agent in agents]
+    loops = [loop_of(agent) for agent in agents]
+    done = 0
+
+    def run(job: tuple[int, int]) -> None:
+        i, j = job
+        one_trial(loops[i], agents[i], world, tables, parameters[i], int(seeds[j]), steps, marks, out[i, j])
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(done)
+
+    if workers == 1 or len(jobs) < 2:
+        for job in jobs:
+            run(job)
+            count()
+        return out
+    run(jobs[0])  # compiles once, before the others ask
+    count()
+    with ThreadPoolExecutor(workers) as pool:
+        for _ in pool.map(run, jobs[1:]):
+            count()
+    return out
+
+
+def one_trial(
+    loop: Callable[..., None],
+    agent: Agent,
+    world: World,
+    tables: Tables,
+    p: Any,
+    seed: int,
+    steps: int,
+    marks: NDArray[np.int64],
+    out: Array,
+) -> Any:
+    """Run one trial into `out` (3 x marks) and return the agent's state at its end."""
+    state = agent.start(world)
+    arm_of, context_of = np.empty(world.arms, np.int64), np.empty(world.contexts, np.int64)
+    try:
+        loop(seed, steps, marks, *tables, p, state, arm_of, context_of, out)
+    except NumbaError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        words = " ".join(lines[1:4] if len(lines) > 1 else lines)
+        raise InputError("agent", agent, f"numba cannot compile its act, learn or price ({words})") from None
+    return state
+
+
+def check_seeds(seeds: Any) -> NDArray[np.int64]:
+    """Whole numbers, at least 0, each once, at least one of them."""
+    try:
+        listed = [seeds] if np.isscalar(seeds) else list(seeds)
+    except TypeError:
+        raise InputError("seeds", seeds, "they must be whole numbers") from None
+    numbers = [whole(f"seeds[{i}]", seed, 0) for i, seed in enumerate(listed)]
+    if not numbers:
+        raise InputError("seeds", listed, "there must be at least one")
+    if max(numbers) >= 2**63:
+        raise InputError("seeds", max(numbers), "a seed must be below 2^63")
+    if len(set(numbers)) < len(numbers):
+        twice = next(seed for seed in numbers if numbers.count(seed) > 1)
+        raise InputError("seeds", twice, "a seed may stand there once: the same seed is the same trial")
+    return np.array(numbers, dtype=np.int64)
+
+
+def check_steps(steps: Any) -> int:
+    """A whole number of steps, at least one."""
+    number = whole("steps", steps, 1)
+    if number > MOST_STEPS:
+        raise InputError("steps", steps, f"it must be at most {MOST_STEPS:,}")
+    return number
+
+
+def check_marks(marks: Any, steps: int) -> NDArray[np.int64]:
+    """Rising steps within the trial; None: 300 log-spaced ones."""
+    if marks is None:
+        return log_marks(steps)
+    numbers = np.array([whole(f"marks[{i}]", mark, 1) for i, mark in enumerate(marks)], dtype=np.int64)
+    if not numbers.size or (np.diff(numbers) <= 0).any() or numbers[-1] > steps:
+        raise InputError("marks", list(marks), f"they must rise and lie between 1 and {steps}")
+    return numbers

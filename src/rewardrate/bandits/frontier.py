@@ -1,0 +1,280 @@
+"""The best policy of C-UCB, exactly, without enumerating policies.
+
+C-UCB (Gyorgy et al., 2007) prices a second at the largest index of all deterministic policies u: contexts -> arms,
+
+    index(u) = R(u) / D(u) - sqrt(kappa / T(u)),    kappa = 2 c1 (log t + log(|U| + 1) / 2),
+
+a lower confidence bound on the rate of u. R, D and T are the reward, the seconds and the number of the past steps that
+agree with u. A step in context x agrees when the arm it played was u(x), so each is a sum over contexts of the totals
+of cell (x, u(x)): sums, not means. An arm that was never played adds nothing to any of them; a policy that no step
+agrees with has index -inf. Paper, equations (bandit:rate), (eq:omega) and (eq:b-width).
+
+The search keeps a value f that some policy has and looks for a policy that beats it (`bounds` has the mathematics).
+All policies together are one part; a part is bounded by scans of its cells, each of which also proposes a policy and
+drops arms that no better policy can have. What is left is split, in s = D / sqrt(T) or by the arms of one context,
+whichever makes the bound looser. When no part is left, f is the maximum. Parts are dropped only when their bound is
+below zero by more than rounding can account for, and every candidate is evaluated by adding over contexts in order,
+so f has the bits that a brute force has.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rewardrate.bandits.bounds import bring_first, keep_near, other_group, policy_index, ranges, relax, split_arms
+from rewardrate.bandits.fronts import COUNT, DEPTH, NOBODY, exact, new_frontier, put
+from rewardrate.errors import InputError
+
+PARTS = 20_000  # enough for every step of the paper's study, many times over
+TIES = 5_000  # parts after which policies that differ by rounding alone are no longer told apart
+ROUNDS = 24  # scans of a part before it is split
+ROUNDING = 2e-15  # of a sum's size and per term: several times what two ways of adding can differ by
+LARGEST = 1e50  # beyond, products of totals would leave the range of floats
+LOW, HIGH, SLOPE, AT, LOOSE, REWARD_SIZE, SECONDS_SIZE, COUNT_SIZE = range(8)
+
+
+@exact
+def rate_kappa(c1: float, t: float, log_policies: float) -> float:
+    """Width of the index at step t, kappa = 2 c1 (log max(t, 2) + log_policies / 2). `log_policies` is log(|U| + 1)."""
+    return 2.0 * c1 * (math.log(max(t, 2.0)) + 0.5 * log_policies)
+
+
+@exact
+def log_policies(contexts: float, actions: float) -> float:
+    """log(|U| + 1) with |U| = actions ** contexts, which may be too large for a float itself."""
+    log_count = contexts * math.log(actions)
+    return log_count + math.log1p(math.exp(-log_count))
+
+
+@exact
+def narrow(point: Any, live: Any, part: Any, root: float) -> bool:
+    """Shrink the interval of s = D / sqrt(T) to what the live arms allow. False if nothing is left."""
+    reward, least_seconds, seconds, least_count, count = ranges(point, live)
+    part[REWARD_SIZE], part[SECONDS_SIZE], part[COUNT_SIZE] = reward, seconds, count
+    if count == 0.0:
+        return False
+    if root > 0.0:
+        part[LOW] = max(part[LOW], least_seconds / math.sqrt(count))
+        if least_count > 0.0:
+            part[HIGH] = min(part[HIGH], seconds / math.sqrt(least_count))
+        if part[LOW] > part[HIGH] * (1.0 + 1e-12):
+            return False
+        part[HIGH] = max(part[LOW], part[HIGH])
+    return True
+
+
+@exact
+def settle(frontier: Any, now: int, kappa: float, f: float, ties: bool) -> tuple[float, bool]:
+    """Scan one part until it has no arms to spare, its bound is below zero, or scans no longer help.
+
+    Returns f, raised where a scan met a better policy, and whether something is left. The part then holds where the
+    policy of its bound lies (AT) and which inequality makes it look better than it is: the chord where LOOSE > 0.
+    """
+    point, arm, live, part = frontier.point, frontier.arm, frontier.live[now], frontier.part[now]
+    root, least, most, dropped = math.sqrt(kappa), 0.0, np.inf, 1
+    part[LOOSE] = -1.0
+    for _ in range(ROUNDS):
+        if dropped > 0 and not narrow(point, live, part, root):
+            return f, False
+        low, high, d, before = part[LOW], part[HIGH], part[SLOPE], f
+        tilt = root / (low + high)
+        shift = tilt * low * high if high < np.inf else root * low
+        alpha, beta = f + 2.0 * tilt * d, tilt * d * d
+        bound, R, D, T = relax(point, arm, live, alpha, beta)
+        terms = part[REWARD_SIZE] + (abs(f) + 2.0 * tilt * d) * part[SECONDS_SIZE] + beta * part[COUNT_SIZE] + shift
+        rounding = ROUNDING * (live.size + 8) * terms
+        limit = bound - shift + rounding
+        if T > 0.0 and R / D - math.sqrt(kappa / T) > f:
+            f = R / D - math.sqrt(kappa / T)
+            for x in range(live.size):
+                frontier.best[x] = arm[x, 0]
+        if limit < 0.0 or (limit < 2.0 * rounding and not ties):
+            return f, False
+        dropped, spare = keep_near(point, arm, live, alpha, beta, limit)
+        if spare == 0:
+            return f, False
+        if high == np.inf:
+            part[HIGH] = (limit + shift) / root
+        elif root == 0.0 or T == 0.0:
+            if dropped == 0 and f == before:
+                break
+        else:
+            off = D - d * T
+            part[AT] = D / math.sqrt(T)
+            part[LOOSE] = (part[AT] - low) * (high - part[AT]) - off * off / T
+            if part[LOOSE] < 0.0:  # another slope may help: the best one lies on the side of this policy's D / T
+                least, most = (d, most) if off > 0.0 else (least, d)
+                if most - least < 1e-6 * d:
+                    break
+                part[SLOPE] = D / T if least < D / T < most else 0.5 * (least + most)
+            elif dropped < spare:  # another scan would cost more than a split
+                break
+    return f, True
+
+
+@exact
+def divide(frontier: Any, now: int, new: int) -> None:
+    """Split a part in two: one stays in its place, the other becomes part `new`."""
+    live, part, split = frontier.live, frontier.part, frontier.split
+    for x in range(live.shape[1]):
+        live[new, x] = live[now, x]
+    for i in range(part.shape[1]):
+        part[new, i] = part[now, i]
+    split[new, 0] = NOBODY
+    if part[now, LOOSE] > 0.0:
+        part[now, LOW] = part[new, HIGH] = part[now, AT]
+    else:
+        split_arms(frontier.point, frontier.arm, live[now], part[now, SLOPE], split[now])
+        live[new, split[now, 0]] = split[now, 1]
+
+
+@exact
+def search(frontier: Any, kappa: float, f: float, goal: float, seconds: float, count: float, parts: int) -> Any:
+    """Look for indices above f among all policies of the front's arms, until one reaches `goal` or none is left.
+
+    `seconds` and `count` are D and T of a good policy, about which the bounds are built. Returns the best index
+    (f if nothing beats it; the policy is in `best`) and whether that is proven: False after so many `parts`.
+    """
+    live, part, split = frontier.live, frontier.part, frontier.split
+    at = seconds / math.sqrt(count)
+    for now in range(2):
+        for x in range(frontier.size.size):
+            live[now, x] = frontier.size[x]
+        part[now, LOW], part[now, HIGH], part[now, SLOPE] = (0.0, at, seconds / count)
+        split[now, 0] = NOBODY
+    waiting = 1
+    if kappa > 0.0:
+        part[0, LOW], part[0, HIGH] = at, np.inf
+        waiting = 2
+    seen = 0
+    while waiting > 0:
+        seen += 1
+        now = waiting - 1
+        x = split[now, 0]
+        if x != NOBODY:
+            live[now, x] = other_group(frontier.point, frontier.arm, x, split[now, 1], live[now, x])
+            split[now, 0] = NOBODY
+        f, left = settle(frontier, now, kappa, f, seen <= TIES)
+        if f >= goal:
+            break
+        if not left:
+            waiting -= 1
+        elif seen >= parts or waiting == DEPTH:
+            break
+        else:
+            divide(frontier, now, waiting)
+            waiting += 1
+    frontier.parts[0] = seen
+    return f, waiting == 0 or f >= goal
+
+
+@exact
+def maximise(frontier: Any, kappa: float, floor: float, parts: int) -> Any:
+    """(the largest index of all policies, or `floor` if that is larger; whether this is proven).
+
+    The policy is left in `best`, from which the next search starts: from one step to the next little changes. What it
+    starts from changes the time a search takes and nothing else. At `floor` the search stops looking for policies that
+    C-UCB would not use (it charges at least 1e-9); then `best` may be any policy.
+    """
+    index, seconds, count = policy_index(frontier.total, frontier.best, kappa)
+    if count == 0.0:
+        for x in range(frontier.best.size):
+            for a in range(frontier.total.shape[2]):
+                if frontier.total[x, COUNT, a] > frontier.total[x, COUNT, frontier.best[x]]:
+                    frontier.best[x] = a
+        index, seconds, count = policy_index(frontier.total, frontier.best, kappa)
+    if count == 0.0:
+        return floor, True
+    return search(frontier, kappa, max(index, floor), np.inf, seconds, count, int(parts))
+
+
+@exact
+def first_of_equals(frontier: Any, kappa: float, index: float, parts: int) -> None:
+    """Turn `best` into the lexicographically first policy with this index, the largest one.
+
+    `frontier` must hold every arm: an arm that is dominated can still be as good. Context by context, arms before the
+    present one are tried, with the earlier contexts fixed.
+    """
+    below = np.nextafter(index, -np.inf)
+    contexts, actions = frontier.arm.shape
+    for x in range(contexts):
+        for a in range(frontier.best[x]):
+            for y in range(contexts):
+                frontier.size[y] = actions if y > x else 1
+                wanted = a if y == x else frontier.best[y]
+                for j in range(actions):
+                    if frontier.arm[y, j] == wanted:
+                        bring_first(frontier.point, frontier.arm, y, j)
+                        break
+            _, seconds, count = policy_index(frontier.total, frontier.best, kappa)
+            found, _ = search(frontier, kappa, below, index, seconds, count, parts)
+            if found >= index:
+                break
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best policy of a table of totals."""
+
+    index: float
+    policy: NDArray[np.int64]
+    "One arm per context; of equally good policies the lexicographically first."
+    proven: bool
+    "False if the search gave up: then no better policy is known."
+    parts: int
+    "How many parts the search looked at."
+
+
+def best_policy(reward: ArrayLike, seconds: ArrayLike, count: ArrayLike, kappa: float, *, parts: int = PARTS) -> Best:
+    """The policy with the largest C-UCB index for totals of reward, seconds and steps (contexts x actions).
+
+    Rewards must not be negative, seconds positive where the count is. kappa = 2 c1 L; see `rate_kappa`.
+    """
+    total = check_totals(reward, seconds, count)
+    if not 0 <= kappa <= LARGEST**2:
+        raise InputError("kappa", kappa, f"it must be a number from 0 to {LARGEST**2:g}")
+    contexts, _, actions = total.shape
+    frontier = new_frontier(contexts, actions)
+    for x in range(contexts):
+        for a in range(actions):
+            put(frontier, x, a, *total[x, :, a])
+    index, proven = maximise(frontier, float(kappa), -np.inf, parts)
+    seen = int(frontier.parts[0])
+    if proven and index > -np.inf:
+        arms = np.tile(np.arange(actions), (contexts, 1))
+        every = frontier._replace(point=total.copy(), arm=arms, size=np.full(contexts, actions))
+        first_of_equals(every, float(kappa), index, parts)
+    return Best(float(index), frontier.best, bool(proven), seen)
+
+
+def check_totals(reward: ArrayLike, seconds: ArrayLike, count: ArrayLike) -> NDArray[np.float64]:
+    """The three tables as contexts x 3 x actions, or InputError."""
+    tables: dict[str, NDArray[np.float64]] = {}
+    for name, value in (("reward", reward), ("seconds", seconds), ("count", count)):
+        try:
+            table = np.asarray(value, np.float64)
+        except (TypeError, ValueError):
+            raise InputError(name, value, "it must be a table of numbers, contexts x actions") from None
+        if table.ndim != 2 or 0 in table.shape or table.shape != tables.get("reward", table).shape:
+            raise InputError(name, table.shape, "the three tables must have one shape, contexts x actions")
+        if not (np.isfinite(table) & (table >= 0)).all():
+            raise InputError(name, value, "totals must be finite and not negative")
+        tables[name] = table
+    total = np.stack(list(tables.values()), axis=1)
+    seen = total[:, COUNT] > 0
+    if (total[:, COUNT] % 1 != 0).any():
+        raise InputError("count", count, "it must hold whole numbers")
+    if (tables["seconds"][seen] <= 0).any():
+        raise InputError("seconds", seconds, "it must be positive where the count is")
+    if total.transpose(0, 2, 1)[~seen].any():
+        raise InputError("count", count, "where it is 0, reward and seconds must be 0 too")
+    if total.max() > LARGEST or tables["seconds"][seen].min(initial=1.0) < 1 / LARGEST:
+        raise InputError(
+            "totals", float(total.max()), f"they must not exceed {LARGEST:g}, nor seconds fall below 1 / it"
+        )
+    return total

@@ -1,0 +1,154 @@
+"""What a policy-gradient agent thinks a second is worth: the estimators of `rates`, compiled, on gated slots.
+
+The estimator's memory is a stretch of the agent's state, `memory`; its settings a stretch of the agent's parameters,
+`settings`. Both are float64 vectors; the names below are places in them. Paper, section "Bandit Baselines".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardrate.bandits.batch_rates import WEIGHTS, charged_rate
+from rewardrate.bandits.compiled import jit
+from rewardrate.errors import InputError
+from rewardrate.rates import NIW, Estimator, Fixed, RobbinsMonro, Totals
+
+Array = NDArray[np.float64]
+
+# Settings: which estimator, the slots, and up to nine numbers of its own.
+KIND, SLOTS, AGE, EVERY, OWN, SETTINGS = 0, 1, 2, 3, 4, 16
+KIND_NIW, KIND_WALK, KIND_TOTALS, KIND_FIXED = 0.0, 1.0, 2.0, 3.0
+# Memory: the price, whose turn it is, how many slots are filled, attempts since the last fit, then the posterior.
+PRICE, TURN, FILLED, FRESH_REWARD, FRESH_SECONDS, FRESH_COUNT, POSTERIOR, HEAD = 0, 1, 2, 3, 4, 5, 6, 16
+
+
+def settings_of(estimator: Estimator, slots: int, age: int, every: int) -> Array:
+    """The estimator's settings as numbers; InputError for one that has no compiled twin."""
+    numbers = np.zeros(SETTINGS)
+    kinds = {NIW: KIND_NIW, RobbinsMonro: KIND_WALK, Totals: KIND_TOTALS, Fixed: KIND_FIXED}
+    if type(estimator) not in kinds:
+        known = ", ".join(kind.__name__ for kind in kinds)
+        raise InputError("estimator", estimator, f"the laboratory compiles {known}", "or write an agent of your own")
+    numbers[:OWN] = kinds[type(estimator)], slots, age, every
+    own: tuple[float, ...]
+    if isinstance(estimator, NIW):
+        floor = 0.0 if estimator.dof_floor is None else estimator.dof_floor
+        literal = float(estimator.draws == "literal")
+        own = (estimator.forgetting, estimator.batches, estimator.quantile, floor, literal)
+    elif isinstance(estimator, RobbinsMonro):
+        own = (estimator.power, estimator.floor)
+    elif isinstance(estimator, Totals):
+        own = (estimator.forgetting,)
+    else:
+        own = (estimator.estimate.rate,)
+    numbers[OWN : OWN + len(own)] = own
+    return numbers
+
+
+def memory_of(estimator: Estimator, slots: int) -> Array:
+    """The estimator's memory before the first sample."""
+    room = 0
+    posterior = np.zeros(HEAD - POSTERIOR)
+    if isinstance(estimator, NIW):
+        room = estimator.batches - int(estimator.quantile * (estimator.batches - 1))
+        prior = (estimator.kappa0, estimator.nu0, *estimator.mu0, estimator.psi0, 0.0, estimator.psi0)
+        posterior[: len(prior)] = prior
+    memory = np.zeros(HEAD + 4 * slots + WEIGHTS + room)
+    memory[POSTERIOR:HEAD] = posterior
+    if isinstance(estimator, Fixed):
+        memory[PRICE] = estimator.estimate.rate
+    return memory
+
+
+@jit
+def feed(memory: Any, settings: Any, t: Any, reward: float, seconds: float, key: Any) -> None:
+    """A greedy sample: into the slot whose turn it is, and a refit on every eighth step that comes here.
+
+    A slot older than `age` steps restarts from zero at its turn. Needs two slots with something in them.
+    """
+    slots = int(settings[SLOTS])
+    slot = int(memory[TURN])
+    totals = memory[HEAD : HEAD + slots]
+    spent = memory[HEAD + slots : HEAD + 2 * slots]
+    logs = memory[HEAD + 2 * slots : HEAD + 3 * slots]
+    born = memory[HEAD + 3 * slots : HEAD + 4 * slots]
+    if spent[slot] == 0.0 or t - born[slot] > settings[AGE]:
+        totals[slot], spent[slot], born[slot] = reward, seconds, t
+    else:
+        totals[slot] += reward
+        spent[slot] += seconds
+    logs[slot] = math.log(spent[slot])
+    memory[TURN] = 0.0 if slot + 1 == slots else slot + 1.0
+    memory[FILLED] = max(memory[FILLED], slot + 1.0)
+    memory[FRESH_REWARD] += reward
+    memory[FRESH_SECONDS] += seconds
+    memory[FRESH_COUNT] += 1.0
+    if t % int(settings[EVERY]) == 0 and memory[FILLED] >= 2.0:
+        if settings[KIND] == KIND_NIW:
+            fit_niw(memory, settings, totals, logs, key)
+        elif settings[KIND] == KIND_WALK:
+            fit_walk(memory, settings)
+        elif settings[KIND] == KIND_TOTALS:
+            fit_totals(memory, settings)
+        memory[FRESH_REWARD] = memory[FRESH_SECONDS] = memory[FRESH_COUNT] = 0.0
+
+
+@jit
+def fit_niw(memory: Any, settings: Any, totals: Any, logs: Any, key: Any) -> None:
+    """Discount the posterior, add the slots by conjugacy, charge a quantile of the predictive's batch rates."""
+    n = int(memory[FILLED])
+    mean_x, mean_y = 0.0, 0.0
+    for i in range(n):
+        mean_x += totals[i]
+        mean_y += logs[i]
+    mean_x /= n
+    mean_y /= n
+    xx, xy, yy = 0.0, 0.0, 0.0
+    for i in range(n):
+        x, y = totals[i] - mean_x, logs[i] - mean_y
+        xx += x * x
+        xy += x * y
+        yy += y * y
+    own, old = settings[OWN:], memory[POSTERIOR:]
+    keep = own[0]
+    kappa, nu = keep * old[0], max(keep * old[1], own[3])
+    weight = kappa * n / (kappa + n)
+    shift_x, shift_y = mean_x - old[2], mean_y - old[3]
+    old[4] = keep * old[4] + xx + weight * shift_x * shift_x
+    old[5] = keep * old[5] + xy + weight * shift_x * shift_y
+    old[6] = keep * old[6] + yy + weight * shift_y * shift_y
+    old[2] = (kappa * old[2] + n * mean_x) / (kappa + n)
+    old[3] = (kappa * old[3] + n * mean_y) / (kappa + n)
+    old[0], old[1] = kappa + n, nu + n
+    dof = old[1] - 1.0
+    wide = (old[0] + 1.0) / (old[0] * dof)
+    scale = (old[4] * wide, old[5] * wide, old[6] * wide)
+    room = memory[HEAD + 4 * int(settings[SLOTS]) :]
+    rate = charged_rate((old[2], old[3]), scale, dof, n, int(own[1]), own[2], own[4], key, room)
+    memory[PRICE] = max(0.0, rate)
+
+
+@jit
+def fit_walk(memory: Any, settings: Any) -> None:
+    """Robbins and Monro's step on the samples since the last fit: `rates.RobbinsMonro`."""
+    own, walk = settings[OWN:], memory[POSTERIOR:]  # updates, rate, mean seconds
+    step = max(own[1], (walk[0] + 1.0) ** -own[0])
+    count = memory[FRESH_COUNT]
+    seconds = memory[FRESH_SECONDS] / count
+    walk[2] += step * (seconds - walk[2])
+    walk[1] += step / walk[2] * (memory[FRESH_REWARD] / count - walk[1] * seconds)
+    walk[0] += 1.0
+    memory[PRICE] = max(0.0, walk[1])
+
+
+@jit
+def fit_totals(memory: Any, settings: Any) -> None:
+    """Sum of reward over sum of seconds, the past weighed by `forgetting`: `rates.Totals`."""
+    own, sums = settings[OWN:], memory[POSTERIOR:]
+    sums[0] = own[0] * sums[0] + memory[FRESH_REWARD]
+    sums[1] = own[0] * sums[1] + memory[FRESH_SECONDS]
+    memory[PRICE] = max(0.0, sums[0] / sums[1])

@@ -1,0 +1,215 @@
+"""Sampled C-UCB on a GPU: one block per trial, its threads share the sampled policies.
+
+The policies are those that `sampled` draws. Their sums are kept in 32-bit numbers (an index is off by about 1e-6, a
+thousandth of what sampling leaves open), the totals of cells in 64-bit ones.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+from numba import cuda, float32, float64, int64
+
+from rewardrate.bandits.agents.cucb import C1, C2, FLOOR, LOG_ALL, LOG_AMONG, POLICIES
+from rewardrate.bandits.compiled import Function
+from rewardrate.bandits.counter import AGENT, ORDER, WORLD, bits, permute, trial_key, uniform
+from rewardrate.bandits.draws import SKIP_REWARD, SKIP_SECONDS, draw
+from rewardrate.bandits.sampled import HALF, LOWER
+from rewardrate.bandits.trial import PRICE, PSEUDO, REGRET
+
+THREADS = 256
+EACH = 8  # policies a thread holds at a time: 2048 in one pass
+LARGEST = 512  # actions, and contexts, that fit the block's own memory
+ROWS = 6144  # 32-bit numbers of staged totals
+
+
+def on_card(function: Function) -> Function:
+    """A function that kernels call."""
+    return cast(Function, cuda.jit(device=True)(function))
+
+
+def launch_sampled(
+    batch: Any, steps: int, sent: list[Any], orders: list[Any], out: Any, stream: Any
+) -> tuple[Any, ...]:
+    """Send a batch of sampled C-UCB trials on its way; returns what must be kept until it lands."""
+    trials = out.shape[0]
+    shape = (trials, batch.world.contexts, batch.world.actions)
+    totals = cuda.device_array((3, *shape), np.float64, stream=stream)
+    mirror = cuda.device_array((3, *shape), np.float32, stream=stream)
+    sampled_kernel()[trials, THREADS, stream](steps, *sent, totals, mirror, *orders, out)
+    return totals, mirror
+
+
+@lru_cache(maxsize=1)
+def sampled_kernel() -> Any:
+    """The kernel: block i runs trial i, configuration i // seeds on seed i % seeds."""
+    return cuda.jit(_trial)
+
+
+def _trial(
+    steps: Any, marks: Any, mean_reward: Any, mean_seconds: Any, gap: Any, numbers: Any, seeds: Any, parameters: Any,
+    totals: Any, mirror: Any, arm_of: Any, context_of: Any, out: Any,
+) -> None:  # fmt: skip
+    i, me = cuda.blockIdx.x, cuda.threadIdx.x
+    tried = cuda.shared.array(LARGEST, int64)
+    most = cuda.shared.array(LARGEST, float64)
+    bound = cuda.shared.array(3, float64)  # price, best rate of a cell, most steps of a policy
+    staged = cuda.shared.array(ROWS, float32)
+    value = cuda.shared.array(THREADS, float64)
+    winner = cuda.shared.array(THREADS, int64)
+    configuration = i // seeds.size
+    p, seed = parameters[configuration], seeds[i - configuration * seeds.size]
+    contexts, actions = mean_reward.shape
+    order, world, own = trial_key(seed, ORDER), trial_key(seed, WORLD), trial_key(seed, AGENT)
+    for x in range(me, contexts, THREADS):
+        tried[x], most[x] = 0, 0.0
+    for cell in range(me, contexts * actions, THREADS):
+        for c in range(3):
+            totals[c, i, cell // actions, cell % actions] = 0.0
+            mirror[c, i, cell // actions, cell % actions] = 0.0
+    if me == 0:
+        bound[0], bound[1], bound[2] = 0.0, 0.0, 0.0
+        permute(order, 0, context_of[i])
+        permute(order, contexts, arm_of[i])
+    cuda.syncthreads()
+    regret, pseudo, mark = 0.0, 0.0, 0
+    for t in range(1, steps + 1):
+        x = min(int(uniform(world, 3 * t) * contexts), contexts - 1)
+        action = tried[x]
+        cuda.syncthreads()  # before thread 0 changes it below
+        if action == actions:
+            log_t = math.log(max(t, 2))
+            price = _price(i, t, own, p, log_t, tried, bound, mirror, staged, value)
+            wide = p[C2] * math.sqrt(log_t + p[LOG_ALL])
+            action = _best_action(i, x, actions, price, wide, totals, value, winner)
+            if me == 0:
+                bound[0] = price
+        if me == 0:
+            row = context_of[i, x]
+            arm, reward, seconds = actions - 1, SKIP_REWARD, SKIP_SECONDS
+            if action < actions - 1:
+                arm = arm_of[i, action]
+                reward, seconds = draw(
+                    mean_reward[row, arm], mean_seconds[row, arm], numbers[0], numbers[1], world, 3 * t + 1
+                )
+            _record(i, x, action, reward, seconds, totals, mirror, tried, most, bound)
+            regret += numbers[2] * seconds - reward
+            pseudo += gap[row, arm]
+            if t == marks[mark]:
+                out[i, REGRET, mark], out[i, PSEUDO, mark], out[i, PRICE, mark] = regret, pseudo, bound[0]
+                mark = min(mark + 1, marks.size - 1)
+        cuda.syncthreads()
+
+
+@on_card
+def _record(
+    i: Any, x: Any, a: Any, reward: Any, seconds: Any, totals: Any, mirror: Any, tried: Any, most: Any, bound: Any
+) -> None:
+    totals[0, i, x, a] += reward
+    totals[1, i, x, a] += seconds
+    totals[2, i, x, a] += 1.0
+    for c in range(3):
+        mirror[c, i, x, a] = totals[c, i, x, a]
+    count = totals[2, i, x, a]
+    if count == 1.0:
+        tried[x] += 1
+    if count > most[x]:
+        most[x] += 1.0
+        bound[2] += 1.0
+    bound[1] = max(bound[1], totals[0, i, x, a] / totals[1, i, x, a])
+
+
+@on_card
+def _price(
+    i: Any, t: Any, own: Any, p: Any, log_t: Any, tried: Any, bound: Any, mirror: Any, staged: Any, value: Any
+) -> Any:
+    """`sampled.sampled_index`, by all threads of the block."""
+    kappa = 2.0 * p[C1] * (log_t + p[LOG_AMONG])
+    if bound[1] - math.sqrt(kappa / bound[2]) <= FLOOR:
+        return FLOOR
+    me = cuda.threadIdx.x
+    key = bits(own, t)
+    policies = int(p[POLICIES])
+    best = float32(FLOOR)
+    for first in range(0, policies, THREADS * EACH):
+        best = max(best, _some(i, first, policies, float32(kappa), key, tried, mirror, staged))
+    value[me] = best
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if me < half:
+            value[me] = max(value[me], value[me + half])
+        cuda.syncthreads()
+        half //= 2
+    price = value[0]
+    cuda.syncthreads()
+    return price
+
+
+@on_card
+def _some(i: Any, first: Any, policies: Any, kappa: Any, key: Any, tried: Any, mirror: Any, staged: Any) -> Any:
+    """The best index among this thread's policies: first + thread, first + thread + THREADS, ..."""
+    me = cuda.threadIdx.x
+    sums = cuda.local.array((3, EACH), float32)
+    for j in range(EACH):
+        sums[0, j] = sums[1, j] = sums[2, j] = float32(0.0)
+    contexts, actions = mirror.shape[2], mirror.shape[3]
+    pairs = contexts // 2
+    chunk = max(ROWS // (6 * actions), 1)  # pairs of contexts whose totals fit the block's own memory
+    for low in range(0, (contexts + 1) // 2, chunk):
+        span = min(2 * (low + chunk), contexts) * actions - 2 * low * actions
+        cuda.syncthreads()
+        for place in range(me, 3 * span, THREADS):
+            c = place // span
+            cell = place - c * span
+            staged[place] = mirror[c, i, 2 * low + cell // actions, cell % actions]
+        cuda.syncthreads()
+        for pair in range(low, min(low + chunk, (contexts + 1) // 2)):
+            base, wide = np.uint64(2 * (pair - low) * actions), np.uint64(actions)  # unsigned: no check for negatives
+            n = np.uint64(tried[2 * pair])
+            m = np.uint64(tried[2 * pair + 1]) if 2 * pair + 1 < contexts else np.uint64(0)
+            for j in range(EACH):
+                number = bits(key, (first + me + j * THREADS) * (pairs + 1) + pair)
+                if n > 0:
+                    _add(sums, j, staged, base + (((number >> HALF) * n) >> HALF), np.uint64(span))
+                if m > 0:
+                    _add(sums, j, staged, base + wide + (((number & LOWER) * m) >> HALF), np.uint64(span))
+    best = float32(FLOOR)
+    for j in range(EACH):
+        if first + me + j * THREADS < policies and sums[2, j] > float32(0.0):
+            best = max(best, sums[0, j] / sums[1, j] - math.sqrt(kappa / sums[2, j]))
+    return best
+
+
+@on_card
+def _add(sums: Any, j: Any, staged: Any, place: Any, span: Any) -> None:
+    sums[0, j] += staged[place]
+    sums[1, j] += staged[span + place]
+    sums[2, j] += staged[span + span + place]
+
+
+@on_card
+def _best_action(i: Any, x: Any, actions: Any, price: Any, wide: Any, totals: Any, value: Any, winner: Any) -> Any:
+    """`agents.cucb.best_action`, by all threads of the block."""
+    me = cuda.threadIdx.x
+    value[me], winner[me] = -1e300, actions
+    for a in range(me, actions, THREADS):
+        n = totals[2, i, x, a]
+        index = (totals[0, i, x, a] - price * totals[1, i, x, a]) / n + wide / math.sqrt(n)
+        if index > value[me]:
+            value[me], winner[me] = index, a
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if me < half:
+            theirs = me + half
+            if value[theirs] > value[me] or (value[theirs] == value[me] and winner[theirs] < winner[me]):
+                value[me], winner[me] = value[theirs], winner[theirs]
+        cuda.syncthreads()
+        half //= 2
+    action = winner[0]
+    cuda.syncthreads()
+    return action

@@ -1,0 +1,418 @@
+"""The bandit study in figures and tables: a study file in, pictures and Markdown out."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewardrate.errors import InputError
+from rewardrate.reports.style import BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SKY, YELLOW, pyplot, save
+
+LOOKS = {
+    "npg": (BLUE, "o", "NPG-NIW"),
+    "spg": (ORANGE, "s", "SPG-NIW"),
+    "cucb": (GREEN, "D", "C-UCB, tuned"),
+    "cucb-exact": (PURPLE, "v", "C-UCB, exact"),
+    "cucb theory": (GREY, "^", "C-UCB, theory"),
+}
+SPARE = ((SKY, "P"), (YELLOW, "X"), (BROWN, "*"))
+FORMAT = "rewardrate bandit study 1"
+
+
+class Curve(NamedTuple):
+    """One agent of a single experiment, ready to draw."""
+
+    label: str
+    steps: Sequence[float]
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    price: Sequence[float]
+
+
+class Study:
+    """A study file, read once."""
+
+    def __init__(self, path: Path) -> None:
+        if not Path(path).is_file():
+            raise InputError("results", str(path), "there is no such file", "rewardrate bandit study writes one")
+        try:
+            connection = sqlite3.connect(f"file:{Path(path).resolve()}?mode=ro", uri=True)
+            connection.row_factory = sqlite3.Row
+            with connection:
+                self.about = dict(connection.execute("SELECT name, value FROM about").fetchall())
+                tables = {
+                    name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")]
+                    for name in ("tuning", "evaluation", "curves")
+                }
+            connection.close()
+        except sqlite3.Error as error:
+            raise InputError("results", str(path), f"it is damaged, or no study ({error})") from None
+        if self.about.get("format") != FORMAT:
+            raise InputError("results", str(path), f"it is of another version (wanted: {FORMAT})")
+        if not tables["curves"]:
+            remedy = "let rewardrate bandit study finish first"
+            raise InputError("results", str(path), "no agent has been evaluated yet", remedy)
+        self.tuning, self.evaluation, self.curves = tables["tuning"], tables["evaluation"], tables["curves"]
+        self.contexts = sorted({row["contexts"] for row in self.curves})
+        self.families = sorted({row["family"] for row in self.curves})
+        self.arms = sorted({row["arms"] for row in self.curves})
+        found = {row["agent"] for row in self.curves}
+        self.agents = [name for name in LOOKS if name in found] + sorted(found - set(LOOKS))
+
+    def curve(self, **cell: Any) -> list[dict[str, Any]]:
+        """Rows of `curves` of one cell, by step."""
+        return sorted(_select(self.curves, cell), key=lambda row: row["step"])
+
+    def final(self, **cell: Any) -> dict[int, float]:
+        """Seed -> regret at the horizon."""
+        return {row["seed"]: row["regret"] for row in _select(self.evaluation, cell)}
+
+
+def _select(rows: list[dict[str, Any]], cell: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in rows if all(row[name] == value for name, value in cell.items())]
+
+
+def look(agent: str, agents: Sequence[str]) -> tuple[str, str, str]:
+    """Colour, marker and name of an agent: the same in every figure."""
+    if agent in LOOKS:
+        return LOOKS[agent]
+    others = [name for name in agents if name not in LOOKS]
+    color, marker = SPARE[others.index(agent) % len(SPARE)]
+    return color, marker, agent
+
+
+def draw_all(path: Path, folder: Path) -> list[Path]:
+    """Every figure of a study, one set per number of contexts."""
+    study = Study(path)
+    written: list[Path] = []
+    for contexts in study.contexts:
+        name = f"x{contexts}"
+        written += draw_horizon(study, contexts, folder / f"horizon-{name}")
+        written += draw_horizon(study, contexts, folder / f"pseudo-{name}", column="pseudo")
+        written += draw_curves(study, contexts, folder / f"curves-{name}")
+        written += draw_prices(study, contexts, folder / f"prices-{name}")
+        for agent in study.agents:
+            written += draw_grid(study, contexts, agent, folder / f"tuning-{agent.replace(' ', '-')}-{name}")
+    return written
+
+
+def draw_horizon(study: Study, contexts: int, stem: Path, column: str = "regret") -> list[Path]:
+    """Regret at the horizon against the number of arms, one panel per family."""
+    plt = pyplot()
+    families = study.families
+    figure, axes = plt.subplots(
+        1, len(families), figsize=(3.1 * len(families) + 0.6, 3.2), sharey=True, squeeze=False, constrained_layout=True
+    )
+    for axis, family in zip(axes[0], families, strict=True):
+        for agent in study.agents:
+            ends = [study.curve(family=family, contexts=contexts, arms=arms, agent=agent)[-1:] for arms in study.arms]
+            points = [
+                (row["arms"], row[column], row[f"{column}_low"], row[f"{column}_high"]) for end in ends for row in end
+            ]
+            if points:
+                _line(axis, np.array(points).T, look(agent, study.agents), markers=True)
+        axis.set(title=family, xlabel="arms K", xticks=study.arms)
+        _scale(axis)
+    words = "regret" if column == "regret" else "pseudo-regret"
+    steps = max(row["step"] for row in study.curves)
+    axes[0][0].set_ylabel(f"{words} after {steps:,} steps")
+    _legend(figure, axes[0][0])
+    paths = save(figure, stem)
+    plt.close(figure)
+    return paths
+
+
+def draw_curves(study: Study, contexts: int, stem: Path) -> list[Path]:
+    """Regret against step: families down, arms across."""
+    plt = pyplot()
+    rows, columns = len(study.families), len(study.arms)
+    figure, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(2.7 * columns + 0.6, 2.1 * rows + 0.7),
+        sharex=True,
+        squeeze=False,
+        constrained_layout=True,
+    )
+    for i, family in enumerate(study.families):
+        for j, arms in enumerate(study.arms):
+            axis = axes[i][j]
+            for agent in study.agents:
+                curve = study.curve(family=family, contexts=contexts, arms=arms, agent=agent)
+                points = [(row["step"], row["regret"], row["regret_low"], row["regret_high"]) for row in curve]
+                if points:
+                    _line(axis, np.array(points).T, look(agent, study.agents))
+            axis.set_xscale("log")
+            _scale(axis)
+            axis.set_title(f"{family}, K = {arms}", fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel("step")
+    for row in axes:
+        row[0].set_ylabel("regret")
+    _legend(figure, axes[0][0])
+    paths = save(figure, stem)
+    plt.close(figure)
+    return paths
+
+
+def draw_prices(study: Study, contexts: int, stem: Path) -> list[Path]:
+    """What each agent thinks a second is worth, over the optimal rate."""
+    plt = pyplot()
+    rows, columns = len(study.families), len(study.arms)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(2.7 * columns + 0.6, 2.0 * rows + 0.7), sharex=True, sharey=True, squeeze=False,
+        constrained_layout=True,
+    )  # fmt: skip
+    for i, family in enumerate(study.families):
+        for j, arms in enumerate(study.arms):
+            axis = axes[i][j]
+            here = _select(study.evaluation, {"family": family, "contexts": contexts, "arms": arms})
+            if not here:
+                continue
+            best = here[0]["optimal_rate"]
+            for agent in study.agents:
+                curve = study.curve(family=family, contexts=contexts, arms=arms, agent=agent)
+                points = [(r["step"], r["price"] / best, r["price_low"] / best, r["price_high"] / best) for r in curve]
+                if points:
+                    _line(axis, np.array(points).T, look(agent, study.agents))
+            axis.axhline(1.0, color=INK, lw=0.9, ls="--")
+            axis.set_xscale("log")
+            axis.set_ylim(-0.05, 1.75)
+            axis.set_title(f"{family}, K = {arms}", fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel("step")
+    for row in axes:
+        row[0].set_ylabel("price / optimal rate")
+    _legend(figure, axes[0][0])
+    paths = save(figure, stem)
+    plt.close(figure)
+    return paths
+
+
+def draw_grid(study: Study, contexts: int, agent: str, stem: Path) -> list[Path]:
+    """Median final regret on the tuning seeds over an agent's grid of two settings; the selected cell is framed."""
+    rows = [row for row in _select(study.tuning, {"contexts": contexts, "agent": agent}) if row["n"]]
+    settings = [json.loads(row["settings"]) for row in rows]
+    names = [name for name in (settings[0] if settings else {}) if len({str(entry[name]) for entry in settings}) > 1]
+    if len(names) != 2:
+        return []
+    plt = pyplot()
+    across, down = reversed(names) if names == ["c1", "c2"] else names  # the paper's way round
+    columns = sorted({entry[across] for entry in settings})
+    lines = sorted({entry[down] for entry in settings})
+    shape = (len(study.families), len(study.arms))
+    figure, axes = plt.subplots(
+        *shape, figsize=(2.6 * shape[1] + 0.8, 1.7 * shape[0] + 0.8), squeeze=False, sharex=True, sharey=True,
+        constrained_layout=True,
+    )  # fmt: skip
+    for i, family in enumerate(study.families):
+        for j, arms in enumerate(study.arms):
+            here = [row for row in rows if row["family"] == family and row["arms"] == arms]
+            if here:
+                _heat(axes[i][j], here, (across, columns), (down, lines), f"{family}, K = {arms}")
+    figure.supxlabel(across.replace("_", " "), fontsize=10)
+    figure.supylabel(down.replace("_", " "), fontsize=10)
+    figure.suptitle(f"{look(agent, study.agents)[2]}: median regret on the tuning seeds (dark is less)", fontsize=10)
+    paths = save(figure, stem)
+    plt.close(figure)
+    return paths
+
+
+def _heat(
+    axis: Any, rows: list[dict[str, Any]], across: tuple[str, list[Any]], down: tuple[str, list[Any]], title: str
+) -> None:
+    """One panel of a tuning grid. Values are medians on a log colour scale of the panel's own."""
+    table = np.full((len(down[1]), len(across[1])), np.nan)
+    for row in rows:
+        entry = json.loads(row["settings"])
+        i, j = down[1].index(entry[down[0]]), across[1].index(entry[across[0]])
+        table[i, j] = row["median"]
+        if row["selected"]:
+            axis.add_patch(_frame(j, i))
+    least = np.nanmin(table)
+    axis.imshow(np.log10(table - min(least, 0.0) + 1.0), cmap="viridis", aspect="auto", origin="lower")
+    axis.grid(False)
+    axis.set_title(f"{title}: {least:,.0f}", fontsize=8)
+    axis.set_xticks(range(len(across[1])), [f"{value:g}" for value in across[1]], rotation=60, fontsize=6.5)
+    axis.set_yticks(range(len(down[1])), [f"{value:g}" for value in down[1]], fontsize=6.5)
+
+
+def _frame(x: int, y: int) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2)
+
+
+def draw_experiment(curves: Sequence[Curve], optimal_rate: float, title: str, stem: Path) -> list[Path]:
+    """One world: regret against step, and the price against the optimal rate."""
+    plt = pyplot()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6), constrained_layout=True)
+    labels = [curve.label for curve in curves]
+    for curve in curves:
+        style = look(curve.label, labels)
+        _line(left, np.array([curve.steps, curve.mean, curve.low, curve.high]), style)
+        right.plot(curve.steps, curve.price, color=style[0], lw=1.6)
+    left.set(title=title, xlabel="step", ylabel="regret, mean and 95 % band")
+    left.set_xscale("log")
+    _scale(left)
+    left.legend(loc="upper left")
+    right.axhline(optimal_rate, color=INK, lw=1, ls="--", label=f"optimal rate {optimal_rate:.3f}")
+    right.set(title="What a second is worth", xlabel="step", ylabel="price (reward per second)")
+    right.set_xscale("log")
+    right.legend(loc="upper left")
+    paths = save(figure, stem)
+    plt.close(figure)
+    return paths
+
+
+def _line(axis: Any, points: Any, style: tuple[str, str, str], markers: bool = False) -> None:
+    x, mean, low, high = points
+    color, marker, name = style
+    axis.fill_between(x, low, high, color=color, alpha=0.18, lw=0)
+    axis.plot(x, mean, color=color, lw=1.6, marker=marker if markers else None, ms=4.5, label=name)
+
+
+def _scale(axis: Any) -> None:
+    """Regret spans decades and may be negative: linear below 10, logarithmic above. Call it when all is drawn."""
+    least = min((float(np.min(line.get_ydata())) for line in axis.get_lines()), default=0.0)
+    axis.set_yscale("symlog", linthresh=10, linscale=0.5)
+    axis.set_ylim(bottom=0.6 * least if least > 20 else min(0.0, 1.2 * least))
+
+
+def _legend(figure: Any, axis: Any) -> None:
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=max(len(labels), 1), fontsize=9)
+
+
+def horizon_table(path: Path) -> str:
+    """Mean regret at the horizon with its band, every cell and agent, as Markdown."""
+    study = Study(path)
+    names = [look(agent, study.agents)[2] for agent in study.agents]
+    lines = [f"| contexts | K | family | {' | '.join(names)} |", f"|---:|---:|---|{'---:|' * len(names)}"]
+    for contexts in study.contexts:
+        for arms in study.arms:
+            for family in study.families:
+                cells = []
+                for agent in study.agents:
+                    end = study.curve(family=family, contexts=contexts, arms=arms, agent=agent)[-1:]
+                    cells += [
+                        f"{row['regret']:,.0f} ({row['regret_low']:,.0f} to {row['regret_high']:,.0f})" for row in end
+                    ]
+                    cells += [] if end else ["-"]
+                lines.append(f"| {contexts} | {arms} | {family} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def selected_table(path: Path) -> str:
+    """The settings that tuning selected, every cell and agent, as Markdown."""
+    study = Study(path)
+    agents = [agent for agent in study.agents if any(row["n"] for row in _select(study.tuning, {"agent": agent}))]
+    names = [look(agent, study.agents)[2] for agent in agents]
+    lines = [f"| contexts | K | family | {' | '.join(names)} |", f"|---:|---:|---|{'---|' * len(names)}"]
+    for contexts in study.contexts:
+        for arms in study.arms:
+            for family in study.families:
+                cells = []
+                for agent in agents:
+                    cell = {"family": family, "contexts": contexts, "arms": arms, "agent": agent, "selected": 1}
+                    chosen = _select(study.tuning, cell)
+                    pairs = json.loads(chosen[0]["settings"]).items() if chosen else []
+                    cells.append(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in pairs) or "-")
+                lines.append(f"| {contexts} | {arms} | {family} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+class Duel(NamedTuple):
+    """First minus second in one cell, paired by seed."""
+
+    contexts: int
+    arms: int
+    family: str
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> int:
+        """-1: the first has less regret; 1: the second; 0: the interval holds zero."""
+        return -1 if self.high < 0 else 1 if self.low > 0 else 0
+
+
+def duels(study: Study, first: str, second: str, resamples: int = 4000) -> list[Duel]:
+    """Mean difference of final regret in every cell that has both, with its 95 % bootstrap interval over seeds."""
+    rng = np.random.default_rng(0)
+    found = []
+    for contexts in study.contexts:
+        for arms in study.arms:
+            for family in study.families:
+                cell = {"family": family, "contexts": contexts, "arms": arms}
+                ours, theirs = (study.final(**cell, agent=agent) for agent in (first, second))
+                seeds = sorted(set(ours) & set(theirs))
+                if seeds:
+                    gap = np.array([ours[seed] - theirs[seed] for seed in seeds])
+                    means = gap[rng.integers(gap.size, size=(resamples, gap.size))].mean(axis=1)
+                    low, high = np.quantile(means, [0.025, 0.975])
+                    found.append(Duel(contexts, arms, family, float(gap.mean()), float(low), float(high)))
+    return found
+
+
+def versus_table(path: Path, first: str, second: str) -> str:
+    """First against second in every cell, and who is ahead in how many, as Markdown."""
+    study = Study(path)
+    one, two = (look(agent, study.agents)[2] for agent in (first, second))
+    lines = [f"| contexts | K | family | {one} - {two} | 95 % interval | less regret |", "|---:|---:|---|---:|---|---|"]
+    found = duels(study, first, second)
+    for duel in found:
+        name = {-1: one, 1: two, 0: "undecided"}[duel.verdict]
+        interval = f"{duel.low:,.0f} to {duel.high:,.0f}"
+        lines.append(f"| {duel.contexts} | {duel.arms} | {duel.family} | {duel.mean:,.0f} | {interval} | {name} |")
+    return f"{_count(found, one, two)}\n\n" + "\n".join(lines)
+
+
+def _count(found: list[Duel], one: str, two: str) -> str:
+    wins = {verdict: sum(duel.verdict == verdict for duel in found) for verdict in (-1, 1, 0)}
+    return f"Of {len(found)} cells: less regret with {one} in {wins[-1]}, with {two} in {wins[1]}, undecided {wins[0]}."
+
+
+def verdict_table(path: Path) -> str:
+    """The paper's sentences on the study, each beside what this study shows, as Markdown."""
+    study = Study(path)
+    lines = ["| the paper says | this study shows |", "|---|---|"]
+    pairs = (
+        ("NPG-NIW obtains similar or lower regret than C-UCB", "npg", "cucb"),
+        ("standard policy gradient consistently obtains higher regret than NPG", "npg", "spg"),
+        ("(exact C-UCB beside sampled policies; not in the paper)", "cucb-exact", "cucb"),
+    )
+    for sentence, first, second in pairs:
+        if first in study.agents and second in study.agents:
+            names = [look(agent, study.agents)[2] for agent in (first, second)]
+            lines.append(f"| {sentence} | {_count(duels(study, first, second), *names)} |")
+    if {"cucb", "cucb theory"} <= set(study.agents):
+        ratios = _ratios(study, "cucb theory", "cucb")
+        words = f"regret {min(ratios):,.0f} to {max(ratios):,.0f} times that of the tuned constants"
+        lines.append(f"| with the theory's constants C-UCB breaks; tuned, it works | {words} |")
+    shares = [row["price"] / row["optimal_rate"] for row in study.evaluation if row["agent"] == "npg"]
+    if shares:
+        low, middle, high = np.quantile(shares, [0.05, 0.5, 0.95])
+        words = f"NPG's last price / optimal rate: median {middle:.2f}, 90 % of trials {low:.2f} to {high:.2f}"
+        lines.append(f"| the greedy rate approximates the optimal one | {words} |")
+    return "\n".join(lines)
+
+
+def _ratios(study: Study, first: str, second: str) -> list[float]:
+    """Mean final regret of first over second, cell by cell."""
+    ratios = []
+    for contexts in study.contexts:
+        for arms in study.arms:
+            for family in study.families:
+                cell = {"family": family, "contexts": contexts, "arms": arms}
+                ends = [study.curve(**cell, agent=agent)[-1:] for agent in (first, second)]
+                if all(ends) and ends[1][0]["regret"] > 0:
+                    ratios.append(ends[0][0]["regret"] / ends[1][0]["regret"])
+    return ratios

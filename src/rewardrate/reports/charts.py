@@ -1,0 +1,321 @@
+"""The charts of one experiment: what the runs of a task have to show, as data for `reports.chart`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardrate.reports.chart import POINTS, Area, Chart, Line, Points
+from rewardrate.reports.evaluation import Metric, Value, band, budget_grid, curve, final_budget
+from rewardrate.reports.run import Experiment, Run
+from rewardrate.reports.style import BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SILVER, SKY, YELLOW
+from rewardrate.runlog import AttemptRow
+
+Array = NDArray[np.float64]
+OTHERS = (GREEN, PURPLE, SKY, YELLOW, BROWN)
+KINDS = {
+    "no-gain": SKY,
+    "bad-submission": YELLOW,
+    "no-submission": PURPLE,
+    "error": ORANGE,
+    "timeout": BROWN,
+    "memory": GREEN,
+    "killed": GREY,
+    "format": SILVER,
+}
+"How attempts fail, from those that came furthest to those that hold no script, with their colours."
+HEALTH = {
+    "kl": ("KL to the reference", "How far the policy has moved from where it started, per token."),
+    "entropy": ("entropy", "How undecided the policy is, per token. A fall to 0 means it repeats itself."),
+    "clip_share": ("clip share", "Share of tokens whose update was clipped. Near 0 with one epoch a batch."),
+    "value_loss": ("value loss", "Error of the critic's guess. It should fall."),
+}
+
+
+def colors(labels: Sequence[str]) -> dict[str, str]:
+    """Arm -> colour: rpg blue, vanilla orange, other price scales in between."""
+    others = iter(OTHERS * len(labels))
+    return {label: BLUE if label == "rpg" else ORANGE if label == "vanilla" else next(others) for label in labels}
+
+
+def charts(experiment: Experiment) -> list[Chart]:
+    """Every chart of one task, in the order of the page."""
+    made = [budget(experiment, metric, value) for metric in experiment.metrics for value in ("latest", "best")]
+    made += [cumulative(experiment), rate(experiment), seconds(experiment), valid_share(experiment)]
+    made += [attempts(experiment, label) for label in experiment.arms]
+    made += [failures(experiment, label) for label in experiment.arms]
+    made += health(experiment)
+    scales = frontier(experiment)
+    return made + ([scales] if scales else [])
+
+
+def budget(experiment: Experiment, metric: Metric = "reward", value: Value = "latest", *, small: bool = False) -> Chart:
+    """Mean across chains at every time budget, with the bootstrap band; faint lines are repetitions."""
+    chains = {label: [run.chains_of(metric) for run in runs] for label, runs in experiment.arms.items()}
+    finals = [final_budget(runs) for label, runs in chains.items()]
+    final = max(min(finals), 0.1)
+    grid = budget_grid(final, points=100 if small else 200)
+    lines = []
+    for label, color in colors(list(chains)).items():
+        curves = curve(chains[label], grid, value)
+        low, high = band(chains[label], grid, value, draws=200 if small else 500)
+        if len(curves) > 1:
+            lines += [Line(label, color, grid, one, faint=True) for one in curves]
+        lines.append(Line(label, color, grid, _mean(curves), low, high))
+    what = {"latest": "latest valid attempt", "best": "best attempt so far"}[value]
+    better = (
+        "" if metric == "reward" else " (higher is better)" if experiment.higher_is_better else " (lower is better)"
+    )
+    return Chart(
+        name=f"budget-{metric}-{value}",
+        title=experiment.task if small else f"Mean {metric} at a time budget, {what}",
+        caption=f"Each chain shows its {what} once its scripts have used so many seconds; the line is the mean over "
+        "chains, the band its 95 % bootstrap interval. The right edge is T, which 95 % of the chains of the "
+        "faster-finishing arm reach." + _without(metric),
+        x="script seconds per chain",
+        y=f"mean {metric}{better}",
+        lines=tuple(lines),
+        y_range=(0, None) if metric == "reward" else (None, None),
+        legend="best"
+        if small
+        else "lower right"
+        if metric == "reward" or experiment.higher_is_better
+        else "upper right",
+        small=small,
+    )
+
+
+def _without(metric: Metric) -> str:
+    if metric == "reward":
+        return " A chain without a valid attempt counts 0."
+    return " A chain without a valid attempt is left out of the mean."
+
+
+def cumulative(experiment: Experiment, *, small: bool = False) -> Chart:
+    """Mean cumulative reward against mean cumulative time, step by step. Paper, figure (fig:mlebench:cumreward)."""
+    lines = []
+    for label, color in colors(list(experiment.arms)).items():
+        paths = [cumulative_path(run) for run in experiment.arms[label]]
+        if len(paths) > 1:
+            lines += [Line(label, color, *path, faint=True) for path in paths]
+        shortest = min(path[0].size for path in paths)
+        x, y = np.mean([[path[0][:shortest], path[1][:shortest]] for path in paths], axis=0)
+        lines.append(Line(label, color, x, y))
+    return Chart(
+        name="cumulative",
+        title=experiment.task if small else "Mean cumulative reward against time",
+        caption="One point a step: the mean over chains of the rewards and of the script seconds so far. The slope is "
+        "reward per second: the steeper arm uses its time better. An attempt that is not valid adds time alone.",
+        x="mean cumulative seconds per chain",
+        y="mean cumulative reward",
+        lines=tuple(lines),
+        y_range=(0, None),
+        legend="upper left",
+        small=small,
+    )
+
+
+def cumulative_path(run: Run) -> tuple[Array, Array]:
+    """S + 1 and S + 1: mean over chains of seconds and of rewards summed up, from 0."""
+    reward = np.nan_to_num(run.chains.values, nan=0.0).cumsum(axis=0).mean(axis=1)
+    spent = run.chains.finished.mean(axis=1)
+    return np.append(0.0, spent), np.append(0.0, reward)
+
+
+def rate(experiment: Experiment) -> Chart:
+    """What a second was charged, with the estimate's 95 % interval, over steps."""
+    lines = []
+    for label, color in colors(list(experiment.arms)).items():
+        runs = experiment.arms[label]
+        for place, run in enumerate(runs):
+            steps = _steps(run)
+            charged = np.array([row.rate.rate for row in run.steps])
+            low, high = (np.array([getattr(row.rate, name) for row in run.steps]) for name in ("low", "high"))
+            name = label if len(runs) == 1 else f"{label}, seed {run.seed}"
+            lines.append(Line(name, color, steps, charged, np.maximum(low, 0), high, dash=("-", "--", ":")[place % 3]))
+    note = " The vanilla arm's rate is estimated too, but nobody is charged it." if "vanilla" in experiment.arms else ""
+    return Chart(
+        name="rate",
+        title="Estimated reward rate",
+        caption="What one second is worth: the line is what is charged, the band the estimate's 95 % interval. The "
+        "paper's estimator charges the 95th percentile, so the line lies high in its band." + note,
+        x="step",
+        y="reward per second",
+        lines=tuple(lines),
+        y_range=(0, None),
+    )
+
+
+def seconds(experiment: Experiment) -> Chart:
+    """Mean seconds of a step's valid attempts."""
+    lines = _over_steps(experiment, lambda rows: _mean_of([row.seconds for row in rows if row.valid]))
+    caption = "Mean over the valid attempts of each step, in the seconds that were priced. A gap: no valid attempt."
+    return Chart("seconds", "Seconds of a valid attempt", caption, "step", "seconds", lines, y_range=(0, None))
+
+
+def valid_share(experiment: Experiment) -> Chart:
+    """Share of a step's attempts that count."""
+    lines = _over_steps(experiment, lambda rows: _mean_of([float(row.valid) for row in rows]))
+    caption = (
+        "Share of attempts that ran to the end and left a submission that earns something. Failures of the sandbox "
+    )
+    return Chart(
+        "valid", "Valid share", caption + "are left out.", "step", "share of attempts", lines, y_range=(0, 1.03)
+    )
+
+
+def failures(experiment: Experiment, label: str) -> Chart:
+    """Shares of a step's attempts that failed, by kind; stacked, they are what is missing to a valid share of 1."""
+    runs = experiment.arms[label]
+    count = max(len(run.steps) for run in runs)
+    rows = [[row for run in runs for row in run.by_step.get(step, ())] for step in range(1, count + 1)]
+    totals = [Counter(row.status for row in step if not row.valid) for step in rows]
+    unknown = sorted({status for total in totals for status in total} - set(KINDS))
+    areas = []
+    for status in [*KINDS, *unknown]:
+        share = np.array([total[status] / max(1, len(step)) for total, step in zip(totals, rows, strict=True)])
+        if share.any():
+            areas.append(Area(status, KINDS.get(status, GREY), share))
+    return Chart(
+        name=_slug("failures", label),
+        title=f"Failures by kind: {label}",
+        caption="Shares of each step's attempts that do not count, stacked by how they ended (docs/run-folder.md lists "
+        "the kinds). The top edge is what is missing to a valid share of 1.",
+        x="step",
+        y="share of attempts",
+        areas=tuple(areas),
+        area_x=np.arange(1, count + 1, dtype=np.float64),
+        y_range=(0, None),
+        legend="outside",
+    )
+
+
+def attempts(experiment: Experiment, label: str) -> Chart:
+    """Seconds against score (or reward) of every valid attempt, coloured by step, with the front."""
+    metric: Metric = experiment.metrics[-1]
+    up = metric == "reward" or bool(experiment.higher_is_better)
+    rows = [
+        (row.seconds, float(getattr(row, metric)), row.step)
+        for run in experiment.arms[label]
+        for row in run.valid
+        if getattr(row, metric) is not None and np.isfinite(getattr(row, metric))
+    ]
+    x, y, step = (
+        (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)) if rows else [np.empty(0)] * 3
+    )
+    best = tuple(front(x, y, up))
+    note = ""
+    if x.size > POINTS:
+        kept = np.sort(np.random.default_rng(0).choice(x.size, POINTS, replace=False))
+        note = f" {POINTS:,} of {x.size:,} are drawn; the front is that of all."
+        x, y, step = x[kept], y[kept], step[kept]
+    better = "" if metric == "reward" else " (higher is better)" if up else " (lower is better)"
+    places = tuple(experiment.runs.index(run) for run in experiment.arms[label])
+    return Chart(
+        name=_slug("attempts", label),
+        title=f"Every valid attempt: {label}",
+        caption="One dot a script, later steps stronger in colour. The green line is the front: for these seconds, "
+        "nothing better was found. Point at a dot to see which it is, click to read its script." + note,
+        x="seconds (logarithmic)",
+        y=f"{metric}{better}",
+        points=Points(x, y, step, best, places, metric),
+        log_x=True,
+        legend="below",
+    )
+
+
+def front(x: Array, y: Array, higher_is_better: bool = True) -> list[tuple[float, float]]:
+    """Points that no other beats in both time and value, in order of time."""
+    sign = 1.0 if higher_is_better else -1.0
+    found: list[tuple[float, float]] = []
+    for place in np.lexsort((-sign * y, x)):
+        if not found or sign * y[place] > sign * found[-1][1]:
+            found.append((float(x[place]), float(y[place])))
+    return found
+
+
+def health(experiment: Experiment) -> list[Chart]:
+    """PPO's health, a small chart for each number that the learner wrote down."""
+    made = []
+    for key, (title, caption) in HEALTH.items():
+        lines = []
+        for label, color in colors(list(experiment.arms)).items():
+            for place, run in enumerate(experiment.arms[label]):
+                values = np.array([_number(row.metrics.get(key)) for row in run.steps])
+                name = label if len(experiment.arms[label]) == 1 else f"{label}, seed {run.seed}"
+                if np.isfinite(values).any():
+                    lines.append(Line(name, color, _steps(run), values, dash=("-", "--", ":")[place % 3]))
+        if lines:
+            made.append(
+                Chart(f"health-{key}", title[0].upper() + title[1:], caption, "step", title, tuple(lines), small=True)
+            )
+    return made
+
+
+def frontier(experiment: Experiment) -> Chart | None:
+    """Mean reward against mean seconds of the last quarter of the steps, over price scales; None below three."""
+    points = {}
+    for label, runs in experiment.arms.items():
+        late = [row for run in runs for row in run.valid if row.step > 0.75 * len(run.steps)]
+        if late:
+            mean = np.mean([row.seconds for row in late]), np.mean([row.reward for row in late])
+            points[runs[0].price_scale] = (label, float(mean[0]), float(mean[1]))
+    if len(points) < 3:
+        return None
+    chosen = colors([label for label, *_ in points.values()])
+    path = np.array([points[scale][1:] for scale in sorted(points)])
+    lines = [Line("", GREY, path[:, 0], path[:, 1], faint=True)]
+    for scale in sorted(points):
+        label, x, y = points[scale]
+        lines.append(Line(f"price scale {scale:g}", chosen[label], np.array([x]), np.array([y]), marker="o"))
+    caption = (
+        "Mean over the valid attempts of the last quarter of the steps. The price of a second moves the policy along "
+    )
+    return Chart(
+        "frontier", "Reward against seconds over price scales", caption + "this line: choose the place you want.",
+        "mean seconds", "mean reward", tuple(lines), log_x=True, y_range=(0, None), legend="lower right",
+    )  # fmt: skip
+
+
+def _over_steps(experiment: Experiment, quantity: Callable[[Sequence[AttemptRow]], float]) -> tuple[Line, ...]:
+    """Mean over repetitions of a quantity of each step's attempts; faint lines are repetitions."""
+    lines = []
+    for label, color in colors(list(experiment.arms)).items():
+        values = []
+        for run in experiment.arms[label]:
+            values.append(np.array([quantity(run.by_step.get(row.step, ())) for row in run.steps]))
+            if len(experiment.arms[label]) > 1:
+                lines.append(Line(label, color, _steps(run), values[-1], faint=True))
+        longest = max(column.size for column in values)
+        table = np.full((len(values), longest), np.nan)
+        for place, column in enumerate(values):
+            table[place, : column.size] = column
+        lines.append(Line(label, color, np.arange(1.0, longest + 1), _mean(table)))
+    return tuple(lines)
+
+
+def _steps(run: Run) -> Array:
+    return np.array([row.step for row in run.steps], dtype=np.float64)
+
+
+def _mean(table: Array) -> Array:
+    """Mean over rows of what is known."""
+    known = np.isfinite(table)
+    count = known.sum(axis=0)
+    mean: Array = np.where(count > 0, np.where(known, table, 0).sum(axis=0) / np.maximum(count, 1), np.nan)
+    return mean
+
+
+def _mean_of(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _slug(kind: str, label: str) -> str:
+    return f"{kind}-" + "".join(letter if letter.isalnum() else "-" for letter in label)

@@ -1,0 +1,74 @@
+"""The files of a report: the page, figures as SVG and PNG, the table as Markdown, LaTeX and CSV, in one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewardrate.errors import InputError
+from rewardrate.reports import chart, charts, study, theory
+from rewardrate.reports.evaluation import Metric
+from rewardrate.reports.page import budget_grid, cumulative_grid, page, title_of, write_text
+from rewardrate.reports.run import Experiment, Run, experiments, gather
+from rewardrate.reports.style import pyplot, save
+from rewardrate.reports.tables import Table, comma_separated, latex, markdown
+from rewardrate.reports.tables import table as table_of
+
+FORMATS = {"table.md": markdown, "table.tex": latex, "table.csv": comma_separated}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a report came to."""
+
+    page: Path
+    figures: tuple[Path, ...] = ()
+    tables: tuple[Path, ...] = ()
+    runs: tuple[Run, ...] = ()
+    table: Table | None = None
+    problems: tuple[str, ...] = ()
+
+
+def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None = None) -> Written:
+    """Read run folders and write everything about them into `out`, or into the one folder that was named.
+
+    A folder with the result of `theory check` or `bandit study` gives the page of that. InputError if there is nothing
+    to read, or no place to write.
+    """
+    if out is None and len(places) > 1:
+        raise InputError("--out", None, "several folders need one to write the page into", "name it: --out DIR")
+    target = Path(places[0]) if out is None else Path(out)
+    for kind in (theory, study) if len(places) == 1 else ():
+        if (Path(places[0]) / kind.FILE).is_file():
+            return Written(write_text(target, "report.html", kind.page(Path(places[0]))))
+    runs, problems = gather(places)
+    found = experiments(runs)
+    written = write_text(target, "report.html", page(runs, title_of(places, target), problems=problems))
+    table, paths = _tables(found, target / "tables", metric)
+    return Written(written, tuple(_figures(found, target / "figures")), paths, tuple(runs), table, tuple(problems))
+
+
+def _figures(found: Sequence[Experiment], folder: Path) -> list[Path]:
+    if len(found) == 1:
+        return [path for one in charts.charts(found[0]) for path in chart.write(one, folder)]
+    grids = {"budget-grid": budget_grid(found), "cumulative-grid": cumulative_grid(found)}
+    return [path for name, grid in grids.items() for path in _save(chart.draw_grid(grid), folder / name)]
+
+
+def _save(figure: Any, stem: Path) -> list[Path]:
+    try:
+        return save(figure, stem)
+    finally:
+        pyplot().close(figure)
+
+
+def _tables(found: Sequence[Experiment], folder: Path, metric: Metric | None) -> tuple[Table | None, tuple[Path, ...]]:
+    """The table in every format; nothing if no task has both arms, unless a metric was asked for."""
+    if not any(one.pairs for one in found):
+        if metric is not None:
+            raise InputError("--metric", metric, "no task has a finished run of each arm", "train --arm both")
+        return None, ()
+    table = table_of(found, metric)
+    return table, tuple(write_text(folder, name, made(table)) for name, made in FORMATS.items())

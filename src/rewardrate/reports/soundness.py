@@ -1,0 +1,76 @@
+"""A record that was damaged may still open: values of the wrong kind are told before anything is drawn from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardrate.errors import InputError
+from rewardrate.runlog import AttemptRow, EventRow, StepRow
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _or_none(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or kind(value)
+
+
+ATTEMPT: dict[str, Callable[[Any], bool]] = {
+    "id": _whole,
+    "step": _whole,
+    "row": _whole,
+    "parent": _or_none(_whole),
+    "tokens": _whole,
+    "valid": _whole,
+    "reward": _number,
+    "score": _or_none(lambda value: isinstance(value, int | float)),
+    "seconds": _number,
+    "status": _text,
+    "message": _text,
+    "code": _text,
+    "output": _text,
+    "relative_reward": _or_none(_number),
+}
+RATE = ("rate", "mean", "low", "high")
+
+
+def check(
+    folder: Path,
+    about: Mapping[str, str],
+    steps: Sequence[StepRow],
+    attempts: Sequence[AttemptRow],
+    events: Sequence[EventRow],
+) -> None:
+    """InputError that names the first value that cannot be what its column holds."""
+    for name, kind in ATTEMPT.items():
+        for attempt in attempts:
+            if not kind(getattr(attempt, name)):
+                raise _damaged(folder, f"{name} of attempt {attempt.id}", getattr(attempt, name))
+    for step in steps:
+        sound = _whole(step.step) and _number(step.script_seconds) and isinstance(step.metrics, Mapping)
+        if not sound or not all(_number(getattr(step.rate, name)) for name in RATE):
+            raise _damaged(folder, "a step", step.step)
+        for name, value in step.metrics.items():
+            if not _or_none(_number)(value):
+                raise _damaged(folder, f"{name} of step {step.step}", value)
+    texts = [*about.items(), *((event.kind, event.message) for event in events)]
+    for pair in texts:
+        if not all(map(_text, pair)):
+            raise _damaged(folder, "about or events", pair)
+
+
+def _damaged(folder: Path, where: str, value: object) -> InputError:
+    rule = f"it is damaged ({where} is {str(value)[:40]!r})"
+    return InputError("run log", str(folder), rule, "restore it from a copy")

@@ -1,0 +1,57 @@
+"""The page of a bandit study: every figure of `reports.bandits` and its tables, in the look of the other pages."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+from rewardrate.reports import bandits
+from rewardrate.reports.document import document, escape, figure, fold, table
+from rewardrate.reports.svg import themed
+
+FILE = "study.sqlite"
+"What `rewardrate bandit study` writes."
+CAPTIONS = {
+    "horizon": "Regret at the horizon against the number of arms, a panel for each family of worlds. Lower is better.",
+    "pseudo": "The same in expectation: what the chosen actions cost on average, without the noise of the draws.",
+    "curves": "Regret against steps: families down, numbers of arms across; the band is the 95 % interval over seeds.",
+    "prices": "What each agent charges for a second against the optimal rate.",
+    "tuning": "Regret over the settings that were tried on the tuning seeds; the marked one was evaluated.",
+}
+
+
+def page(folder: Path) -> str:
+    """The page; InputError if the study is damaged, or nothing has been evaluated yet."""
+    path = Path(folder) / FILE
+    title = Path(folder).resolve().name or "study"
+    sections = {"result": "Result"}
+    body = (
+        f'<h1>{escape(title)}</h1><p class="lead">bandits whose actions take time</p><section id="result">'
+        f"<h2>Regret at the horizon</h2>{from_markdown(bandits.horizon_table(path))}"
+        f"{fold('Settings that tuning selected', from_markdown(bandits.selected_table(path)))}</section>"
+    )
+    groups: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="rewardrate-") as place:
+        for drawn in bandits.draw_all(path, Path(place)):
+            if drawn.suffix == ".svg":
+                kind = drawn.stem.partition("-")[0]
+                text = themed(drawn.read_text(encoding="utf-8"), drawn.stem)
+                caption = CAPTIONS.get(kind, "")
+                groups[kind] = groups.get(kind, "") + figure(text, drawn.stem, drawn.stem, caption, broad=True)
+    for kind, shown in groups.items():
+        sections[kind] = kind.capitalize()
+        body += f'<section id="{kind}"><h2>{kind.capitalize()}</h2><div class="charts one">{shown}</div></section>'
+    return document(title, body, sections=sections)
+
+
+def from_markdown(text: str) -> str:
+    """A Markdown table as HTML; lines that are no part of it stand above it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    said = "".join(f"<p>{escape(line)}</p>" for line in lines if not line.startswith("|"))
+    if len(rows) < 2:
+        return said
+    head, marks, *cells = rows
+    right = [place for place, mark in enumerate(marks) if re.fullmatch(r"-+:", mark)]
+    return said + table(head, cells, right=right)

@@ -1,0 +1,92 @@
+"""Trials on a GPU: on numba's simulator here, on the card where there is one."""
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import cuda
+
+from rewardrate.bandits import CUCB, NPG, SPG, World, simulate
+from rewardrate.bandits.cuda import kind_of, where
+from rewardrate.bandits.jobs import Batch
+from rewardrate.errors import InputError
+from rewardrate.rates import NIW, Totals
+
+SIMULATOR = Path(__file__).parent / "on_simulator.py"
+
+
+def card():
+    try:
+        return bool(cuda.is_available())
+    except Exception:
+        return False
+
+
+needs_card = [pytest.mark.gpu, pytest.mark.skipif(not card(), reason="no NVIDIA GPU")]
+
+
+def on_simulator(what):
+    variables = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, str(SIMULATOR), what]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_kernel_of_a_thread_per_trial_computes_what_the_cpu_computes():
+    assert on_simulator("thread").count("same") == 3
+
+
+def test_what_runs_an_agent():
+    batch = Batch(World("E1", 5, 4), [], [0], [10])
+    assert where(NPG(0.3, 9), batch) == where(SPG(0.3, 9), batch) == "thread"
+    assert where(CUCB(0.1, 0.1), batch) == "cores"
+    assert where(CUCB(0.1, 0.1, policies=9), batch) == "block"
+    assert where(CUCB(0.1, 0.1, policies=9), Batch(World("E1", 600, 4), [], [0], [10])) == "cores"
+
+
+def test_agents_that_cannot_share_a_kernel_are_refused():
+    world = World("E1", 5, 4)
+    assert kind_of(Batch(world, [NPG(0.3, 9), NPG(1.0, 9, NIW(forgetting=0.9))], [0], [10])) == "thread"
+    assert kind_of(Batch(world, [], [0], [10])) == "thread"
+    for agents in ([NPG(0.3, 9), NPG(0.3, 9, Totals())], [NPG(0.3, 9), CUCB(0.1, 0.1, policies=4)]):
+        with pytest.raises(InputError, match="must be of one class"):
+            kind_of(Batch(world, agents, [0], [10]))
+
+
+@pytest.mark.skipif(card(), reason="there is a GPU")
+def test_without_a_gpu_the_error_says_what_to_do():
+    with pytest.raises(InputError, match="engine = 'cuda': numba finds no NVIDIA GPU here"):
+        simulate(World("E1", 5, 4), NPG(0.3, 9), [0], 10, engine="cuda")
+
+
+@pytest.mark.parametrize(
+    ("agent", "arms", "contexts"),
+    [(NPG(0.3, 1000), 10, 4), (SPG(1.0, 60), 10, 4), (NPG(3.0, 500), 160, 64), (CUCB(0.1, 0.01, policies=2048), 70, 8)],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+class TestOnTheCard:
+    pytestmark = needs_card
+
+    def test_the_first_steps_are_the_cpus(self, agent, arms, contexts):
+        world = World("E1", arms, contexts)
+        here, there = (simulate(world, agent, range(8), 200, engine=engine) for engine in ("cpu", "cuda"))
+        assert np.allclose(here.regret, there.regret, atol=1e-3)
+
+    @pytest.mark.parametrize("family", ["E1", "E4"])
+    def test_the_mean_is_the_cpus(self, agent, arms, contexts, family):
+        """Other seeds on the card: z < 3.3, a false alarm once in 1,000."""
+        world, steps = World(family, arms, contexts), 3000
+        here = simulate(world, agent, range(64), steps, workers=os.cpu_count() or 1).final_regret
+        there = simulate(world, agent, range(1000, 1512), steps, engine="cuda").final_regret
+        error = math.sqrt(here.var(ddof=1) / here.size + there.var(ddof=1) / there.size)
+        assert abs(here.mean() - there.mean()) < 3.3 * error
+
+    def test_the_same_seeds_give_the_same_numbers(self, agent, arms, contexts):
+        world = World("E2", arms, contexts)
+        one, two = (simulate(world, agent, range(16), 2000, engine="cuda").regret for _ in range(2))
+        assert (one == two).all()

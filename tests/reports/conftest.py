@@ -1,0 +1,72 @@
+"""Runs to report, made once, and a real browser to look at the pages with."""
+
+import shutil
+
+import pytest
+
+import made_run
+
+
+@pytest.fixture(scope="session")
+def both(tmp_path_factory):
+    """A folder with both arms of one task."""
+    place = tmp_path_factory.mktemp("both") / "demo"
+    for arm in ("rpg", "vanilla"):
+        made_run.make(place / arm, arm=arm, steps=6, batch=8)
+    return place
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory):
+    """A folder with three tasks, two repetitions of each arm; one metric is to be minimised."""
+    place = tmp_path_factory.mktemp("many") / "tasks"
+    for number, task in enumerate(("digits8x8", "diamonds", "grants")):
+        for seed in (0, 1):
+            for arm in ("rpg", "vanilla"):
+                folder = place / task / f"s{seed}" / arm
+                made_run.make(folder, arm=arm, steps=6, batch=6, seed=10 * number + seed, task=task,
+                              about={"seed": str(seed)}, fast=True)  # fmt: skip
+    return place
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Chromium without a window; tests that need it are skipped where it is not installed."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("Chromium is not installed: make test installs it as root on Debian")
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def look(chromium):
+    """look(address, ...) opens a page; the test fails if it complains or asks for anything but itself."""
+    opened = []
+
+    def open_page(address, *, width=1280, height=900, scheme="light", wait=True):
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        page = context.new_page()
+        page.complaints, page.asked = [], []
+        page.on(
+            "console", lambda said: page.complaints.append(said.text) if said.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.set_default_timeout(20_000)
+        page.goto(address)
+        if wait:
+            page.wait_for_selector("html[data-ready=yes]")
+        opened.append((address, context, page))
+        return page
+
+    yield open_page
+    for address, context, page in opened:
+        complaints, asked = page.complaints, page.asked
+        context.close()
+        assert complaints == []
+        if address.startswith("file:"):
+            assert asked == [address.partition("#")[0]], "the page asked for something"

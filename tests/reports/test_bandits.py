@@ -1,0 +1,108 @@
+"""Figures and tables of the bandit study."""
+
+import sqlite3
+
+import pytest
+
+from rewardrate.bandits import StudyConfig, study
+from rewardrate.errors import InputError
+from rewardrate.reports.bandits import (
+    Curve,
+    Study,
+    draw_all,
+    draw_experiment,
+    horizon_table,
+    look,
+    selected_table,
+    verdict_table,
+    versus_table,
+)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    settings = StudyConfig(
+        families=("E1", "E4"),
+        arms=(5, 6),
+        agents=(
+            "npg learning_rate=0.3,1 age=60,500",
+            "cucb c1=0.1,1 c2=0.01,0.1",
+            "npg learning_rate=1 age=60 estimator=totals as=totals",
+        ),
+        steps=400,
+        marks=20,
+        tuning_seeds=(900, 903),
+        evaluation_seeds=(0, 7),
+        resamples=100,
+    )
+    return study(settings, tmp_path_factory.mktemp("study") / "study.sqlite")
+
+
+def test_every_figure_is_drawn_as_svg_and_png(results, tmp_path):
+    paths = draw_all(results, tmp_path)
+    names = {path.name for path in paths}
+    kinds = ("horizon", "pseudo", "curves", "prices", "tuning-npg", "tuning-cucb")
+    assert names == {f"{kind}-x4.{ending}" for kind in kinds for ending in ("svg", "png")}
+    assert all(path.stat().st_size > 8000 for path in paths)
+    text = (tmp_path / "horizon-x4.svg").read_text()
+    assert "NPG-NIW" in text
+    assert "totals" in text
+    assert "regret after 400 steps" in text
+
+
+def test_the_tables_hold_every_cell(results):
+    study = Study(results)
+    end = study.curve(family="E1", contexts=4, arms=5, agent="npg")[-1]
+    table = horizon_table(results)
+    assert f"| 4 | 5 | E1 | {end['regret']:,.0f} ({end['regret_low']:,.0f} to {end['regret_high']:,.0f}) |" in table
+    assert table.count("\n") == 1 + 4
+    assert "learning rate" in selected_table(results)
+    assert "totals" not in selected_table(results), "it was not tuned"
+
+
+def test_a_comparison_is_paired_by_seed_and_counts_who_is_ahead(results):
+    text = versus_table(results, "npg", "cucb")
+    assert text.startswith("Of 4 cells: less regret with NPG-NIW in ")
+    ours, theirs = (Study(results).final(family="E1", contexts=4, arms=5, agent=agent) for agent in ("npg", "cucb"))
+    gap = sum(ours[seed] - theirs[seed] for seed in ours) / len(ours)
+    assert f"| 4 | 5 | E1 | {gap:,.0f} |" in text
+
+
+def test_the_papers_sentences_stand_beside_the_data(results):
+    text = verdict_table(results)
+    assert "NPG-NIW obtains similar or lower regret than C-UCB | Of 4 cells: " in text
+    assert "median" in text
+    assert "standard policy gradient" not in text, "this study has none"
+
+
+def test_agents_keep_their_colours():
+    agents = ["npg", "mine", "yours"]
+    assert look("npg", agents)[2] == "NPG-NIW"
+    assert look("mine", agents)[0] != look("yours", agents)[0]
+
+
+def test_one_experiment_is_one_figure(tmp_path):
+    curve = Curve("npg", [1, 10, 100], [1.0, 20.0, 300.0], [0.0, 10.0, 200.0], [2.0, 30.0, 400.0], [0.0, 0.5, 0.7])
+    svg, png = draw_experiment([curve], 0.7, "a title", tmp_path / "one")
+    assert "optimal rate 0.700" in svg.read_text()
+    assert png.stat().st_size > 8000
+
+
+def test_what_is_no_study_is_refused(tmp_path):
+    with pytest.raises(InputError, match="there is no such file"):
+        Study(tmp_path / "none.sqlite")
+    (tmp_path / "words.sqlite").write_text("words " * 100)
+    with pytest.raises(InputError, match="damaged, or no study"):
+        Study(tmp_path / "words.sqlite")
+
+
+def test_a_study_without_results_is_told(tmp_path, results):
+    path = tmp_path / "empty.sqlite"
+    path.write_bytes(results.read_bytes())
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM curves")
+    connection.commit()
+    connection.execute("UPDATE about SET value = 'older' WHERE name = 'format'")
+    connection.close()
+    with pytest.raises(InputError, match="no agent has been evaluated yet"):
+        Study(path)

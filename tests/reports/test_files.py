@@ -1,0 +1,48 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from rewardrate.errors import InputError
+from rewardrate.reports import files
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_one_task_gives_the_page_every_chart_and_the_table(both, tmp_path):
+    written = files.write([both], tmp_path)
+    assert written.page == tmp_path / "report.html"
+    assert {path.suffix for path in written.figures} == {".svg", ".png"}
+    assert (tmp_path / "figures" / "budget-reward-latest.svg").stat().st_size > 5_000
+    assert [path.name for path in written.tables] == ["table.md", "table.tex", "table.csv"]
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_several_tasks_give_two_grids(many, tmp_path):
+    written = files.write([many / "digits8x8", many / "grants"], tmp_path, "reward")
+    assert [path.name for path in written.figures] == [
+        "budget-grid.svg", "budget-grid.png", "cumulative-grid.svg", "cumulative-grid.png",
+    ]  # fmt: skip
+    assert [row.metric for row in written.table.rows] == ["reward", "reward"]
+
+
+def test_a_theory_check_gives_its_page(tmp_path):
+    written = files.write([ROOT / "results" / "2026-11-16-theory-check"], tmp_path)
+    assert "0</strong><span>violations" in written.page.read_text()
+    assert written.figures == ()
+
+
+def test_mistakes_are_told(both, tmp_path):
+    with pytest.raises(InputError, match="--out DIR"):
+        files.write([both / "rpg", both / "vanilla"])
+    with pytest.raises(InputError, match="finished run of each arm"):
+        files.write([both / "rpg"], tmp_path, "score")
+    (tmp_path / "theory.json").write_text(json.dumps({"statements": [{}]}))
+    with pytest.raises(InputError, match="it cannot be read"):
+        files.write([tmp_path])
+
+
+def test_one_arm_alone_has_no_table(both, tmp_path):
+    written = files.write([both / "rpg"], tmp_path)
+    assert written.tables == ()
+    assert written.table is None
