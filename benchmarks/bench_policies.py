@@ -102,7 +102,7 @@ def compare_samplers(arguments: argparse.Namespace) -> None:
         f"\n{arguments.shape}, {arguments.rows} rows, prompts of {arguments.prompt}, {arguments.new} new tokens each\n"
     )
     print("| prompts | way | first | seconds | tokens/s | ratio |\n|---|---|---|---|---|---|")
-    engines = ["eager", "graph", "compiled"] if DEVICE.type == "cuda" else ["eager"]
+    engines = ["eager", "graph", "compiled", "fused"] if DEVICE.type == "cuda" else ["eager"]
     for distinct in (False, True):
         asked = prompts(arguments.rows, arguments.prompt, distinct)
         model = network(arguments.shape, dtype)

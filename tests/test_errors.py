@@ -2,7 +2,7 @@
 
 import pickle
 
-from rewardrate.errors import InputError, MissingExtra, did_you_mean
+from rewardrate.errors import InfrastructureError, InputError, MissingExtra, did_you_mean
 
 
 def test_an_error_names_field_value_rule_and_remedy_in_one_line():
@@ -26,6 +26,12 @@ def test_the_nearest_spelling_is_offered_and_otherwise_the_list():
     assert did_you_mean("instnaces", ["instances", "seed"]) == "did you mean 'instances'?"
     assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
     assert did_you_mean("zzz", []) == ""
+
+
+def test_a_failure_outside_is_neither_a_mistake_nor_a_missing_part():
+    error = InfrastructureError("api.example.org: status 500 (6 tries)")
+    assert isinstance(error, RuntimeError)
+    assert not isinstance(error, ValueError | ImportError)
 
 
 def test_a_missing_extra_says_the_command_that_adds_it():

@@ -1,4 +1,4 @@
-"""Mistakes a user can make, told in one line: the field, the value, what is allowed, the remedy."""
+"""What can go wrong, told in one line: mistakes with the field, the value, what is allowed and the remedy."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def _short(value: object, limit: int = 80) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+class InfrastructureError(RuntimeError):
+    """Something outside failed, by nobody's mistake: neither the user's input nor the policy is to blame.
+
+    What was done before it is kept, and the same command goes on from there.
+    """
 
 
 class MissingExtra(ImportError):

@@ -61,3 +61,20 @@ def test_only_models_that_look_at_everything_use_this_cache(build):
     assert cache.attends_to_all(build.qwen().config)
     assert not cache.attends_to_all(transformers.MistralConfig(sliding_window=8))
     assert not cache.attends_to_all(transformers.Gemma2Config())
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen"])
+def test_a_plain_model_takes_forests(build, kind):
+    assert cache.takes_forests(getattr(build, kind)())
+
+
+def test_a_model_whose_attention_is_not_the_fused_one_takes_no_forests(build):
+    assert not cache.takes_forests(build.llama(attn_implementation="eager"))
+
+
+def test_a_model_that_keeps_options_from_its_attention_takes_no_forests(build):
+    model = build.llama()
+    for layer in model.model.layers:
+        inner = layer.self_attn.forward
+        layer.self_attn.forward = lambda *a, _inner=inner, **k: _inner(*a, **{n: k[n] for n in k if n != "forest"})
+    assert not cache.takes_forests(model)

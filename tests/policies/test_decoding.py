@@ -5,8 +5,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the agent extra")
 pytest.importorskip("transformers", reason="needs the agent extra")
 
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
 
 from rewardrate.policies import decoding  # noqa: E402
 
@@ -54,12 +52,3 @@ def test_equal_prompts_are_read_once_and_a_shared_prefix_is_read_once():
     assert len(decoding.Prompts(CASES["equal"], CPU).rest) == 1
     shared = decoding.Prompts(CASES["shared"], CPU)
     assert (shared.shared, shared.end) == (25, 28)
-
-
-@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
-def test_the_common_prefix_is_common_and_leaves_every_prompt_a_token(prompts):
-    n = decoding.common_prefix(prompts)
-    assert all(prompt[:n] == prompts[0][:n] and len(prompt) > n for prompt in prompts)
-    longer = n + 1
-    assert any(len(prompt) <= longer for prompt in prompts) or len({tuple(p[:longer]) for p in prompts}) > 1

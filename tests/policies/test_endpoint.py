@@ -2,13 +2,15 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from rewardrate.errors import InputError
+from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.endpoint import EndpointError, EndpointPolicy
 from rewardrate.policies.proposal import Policy
 
@@ -43,11 +45,17 @@ class Handler(BaseHTTPRequestHandler):
             server.now += 1
             server.most = max(server.most, server.now)
             how = server.script.pop(0) if server.script else "polite"
+        self.under_way = True
         try:
             self.answer(how, body)
         finally:
-            with server.guard:
-                server.now -= 1
+            self.leave()
+
+    def leave(self):
+        """Count this request no longer: before the client can know that it is answered."""
+        with self.server.guard:
+            self.server.now -= self.under_way
+            self.under_way = False
 
     def answer(self, how, body):
         if how == "slow":
@@ -78,6 +86,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send(200, json.dumps({"choices": [{"message": {"content": text}, "finish_reason": reason}]}).encode())
 
     def send(self, status, content, length=None):
+        self.leave()
         self.send_response(status)
         self.send_header("Content-Length", str(length or len(content)))
         if status == 429:
@@ -135,8 +144,8 @@ def test_the_request_is_a_chat_completion_with_our_settings(server):
 
 def test_no_more_requests_are_under_way_than_allowed(server):
     server.script = ["slow"] * 9
-    policy(server, parallel=3).propose([PROMPT] * 9, 0)
-    assert server.most == 3
+    policy(server, parallel=3, timeout_seconds=30).propose([PROMPT] * 9, 0)
+    assert 1 < server.most <= 3
 
 
 def test_a_reply_cut_at_the_limit_is_not_finished_and_an_empty_one_is_empty(server):
@@ -178,12 +187,40 @@ def test_trouble_that_does_not_pass_is_one_line_with_its_last_cause(server):
     assert len(server.seen) == 3
 
 
-@pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_refusal_is_not_tried_again(server, status):
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(401, "is the key right"), (402, "credit"), (403, "key"), (404, "url and model"), (410, "no:")],
+)
+def test_an_endpoint_that_will_never_answer_is_an_error_of_the_infrastructure_at_once(server, status, words):
     server.script = [status]
-    with pytest.raises(EndpointError, match=f"status {status}"):
+    with pytest.raises(InfrastructureError, match=rf"127\.0\.0\.1: status {status}: .*{words}"):
         policy(server).propose([PROMPT], 0)
     assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 451])
+def test_a_prompt_that_is_refused_is_an_empty_proposal_with_the_refusal_and_the_others_are_answered(server, status):
+    server.script = ["polite", status, "polite"]
+    proposals = policy(server, parallel=1).propose([PROMPT] * 3, 0)
+    assert [proposal.text for proposal in proposals] == ["hello / 0", "", "hello / 2"]
+    assert [proposal.refusal for proposal in proposals] == ["", f'status {status}: {{"error": "no: None"}}', ""]
+    assert len(server.seen) == 3, "a refusal is not tried again"
+
+
+def test_one_prompt_alone_may_be_refused_but_when_all_of_several_are_it_is_not_the_prompt(server):
+    server.script = [400]
+    assert policy(server).propose([PROMPT], 0)[0].refusal
+    server.script = [400] * 4
+    with pytest.raises(EndpointError, match=r"all 4 prompts were refused: status 400: .*; check the settings"):
+        policy(server).propose([PROMPT] * 4, 0)
+
+
+def test_a_refusal_never_shows_the_key(server, monkeypatch):
+    monkeypatch.setenv("SOME_KEY", KEY)
+    server.script = [400]
+    (proposal,) = policy(server, key_variable="SOME_KEY").propose([PROMPT], 0)
+    assert "[key]" in proposal.refusal
+    assert KEY not in proposal.refusal
 
 
 def test_a_server_that_is_not_there_is_one_line():
@@ -198,6 +235,102 @@ def test_one_row_that_fails_for_good_does_not_leave_the_others_waiting(server):
     server.script = [404]
     with pytest.raises(EndpointError, match="404"):
         policy(server, parallel=2).propose([PROMPT] * 6, 0)
+
+
+def test_a_row_that_waits_for_its_next_try_gives_up_when_another_has_failed_for_good(server):
+    server.script = [500, 404]
+    start = time.monotonic()
+    with pytest.raises(EndpointError, match="404"):
+        policy(server, parallel=2, first_wait_seconds=60).propose([PROMPT] * 2, 0)
+    assert time.monotonic() - start < 20
+
+
+def test_the_seconds_of_a_reply_are_those_of_the_try_that_was_answered(server):
+    server.script = [503, "slow"]
+    (proposal,) = policy(server, first_wait_seconds=1.5, timeout_seconds=30).propose([PROMPT], 0)
+    assert 0.15 <= proposal.seconds < 0.7
+
+
+# ---------------------------------------------------------------- kept replies
+
+
+def test_replies_that_came_before_a_failure_are_not_asked_for_again(server, tmp_path):
+    prompts = [[{"role": "user", "content": text}] for text in "abcdef"]
+    server.script = ["polite", "polite", 400, 401]
+    owner = policy(server, parallel=1)
+    owner.keep_replies(tmp_path / "replies.jsonl")
+    with pytest.raises(EndpointError, match="401"):
+        owner.propose(prompts, 40)
+    assert len(server.seen) == 4
+    later = policy(server, parallel=1)  # another process
+    later.keep_replies(tmp_path / "replies.jsonl")
+    proposals = later.propose(prompts, 40)
+    assert [proposal.text for proposal in proposals] == ["a / 40", "b / 41", "", "d / 43", "e / 44", "f / 45"]
+    assert "status 400" in proposals[2].refusal
+    assert [body["seed"] for _, _, body in server.seen] == [40, 41, 42, 43, 43, 44, 45]
+    assert later.propose(prompts, 40) == proposals, "until the next step begins, all of them are kept"
+    assert len(server.seen) == 7
+
+
+def test_replies_under_way_when_another_row_fails_are_kept_too(server, tmp_path):
+    server.script = ["slow", "slow", 401]
+    owner = policy(server, parallel=3)
+    owner.keep_replies(tmp_path / "replies.jsonl")
+    with pytest.raises(EndpointError, match="401"):
+        owner.propose([PROMPT] * 3, 7)
+    assert len(server.seen) == 3
+    assert len(owner.propose([PROMPT] * 3, 7)) == 3
+    assert len(server.seen) == 4
+
+
+def test_another_step_other_prompts_or_other_settings_are_asked_anew(server, tmp_path):
+    for number, (changes, prompt, seed) in enumerate(
+        [
+            ({}, PROMPT, 1),
+            ({}, PROMPT, 2),
+            ({}, [{"role": "user", "content": "x"}], 2),
+            ({"temperature": 0.1}, PROMPT, 2),
+        ]
+    ):
+        owner = policy(server, **changes)
+        owner.keep_replies(tmp_path / "replies.jsonl")
+        owner.propose([prompt], seed)
+        assert len(server.seen) == number + 1
+
+
+def test_prompts_that_were_all_refused_are_asked_again(server, tmp_path):
+    owner = policy(server)
+    owner.keep_replies(tmp_path / "replies.jsonl")
+    server.script = [400] * 2
+    with pytest.raises(EndpointError, match="all 2 prompts"):
+        owner.propose([PROMPT] * 2, 0)
+    assert [proposal.text for proposal in owner.propose([PROMPT] * 2, 0)] == ["hello / 0", "hello / 1"]
+
+
+def test_a_process_that_is_killed_loses_no_reply_that_had_come(server, tmp_path):
+    server.script = ["slow"] * 40
+    path = tmp_path / "replies.jsonl"
+    code = (
+        "import pathlib, sys\nfrom rewardrate.policies import EndpointPolicy\n"
+        f"owner = EndpointPolicy({server.url!r}, 'some-model', parallel=1)\n"
+        f"owner.keep_replies(pathlib.Path({str(path)!r}))\nowner.propose([{PROMPT!r}] * 12, 100)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and (not path.exists() or path.read_text().count("\n") < 3):
+            time.sleep(0.01)
+        process.kill()
+    came = path.read_text().count("\n")
+    assert 3 <= came < 12
+    asked = [body["seed"] for _, _, body in server.seen]
+    owner = policy(server, parallel=1, timeout_seconds=5)
+    owner.keep_replies(path)
+    assert [proposal.text for proposal in owner.propose([PROMPT] * 12, 100)] == [
+        f"hello / {100 + row}" for row in range(12)
+    ]
+    again = [body["seed"] for _, _, body in server.seen][len(asked) :]
+    assert set(again).isdisjoint(range(100, 100 + came))
+    assert len(again) == 12 - came
 
 
 def test_the_key_is_sent_and_never_shown(server, monkeypatch, tmp_path):

@@ -184,6 +184,18 @@ def test_an_exported_model_loads_by_its_folder_and_replies_the_same(build, tmp_p
     assert [p.text for p in again.propose(PROMPTS, 1)] == [p.text for p in owner.propose(PROMPTS, 1)]
 
 
+def test_a_policy_learns_on_after_an_export_as_if_there_had_been_none(build, tmp_path):
+    ends = []
+    for folder in (None, tmp_path / "out"):
+        owner = policy(build)
+        proposals = owner.propose(PROMPTS, 0)
+        if folder:
+            owner.export(folder)
+        owner.learn(proposals, rewards(proposals))
+        ends.append(weights(owner))
+    assert same(*ends)
+
+
 def test_a_policy_learns_to_write_what_is_rewarded(build):
     """Twelve updates towards replies that end at once."""
     settings = LearnerSettings(learning_rate=1e-2, critic_learning_rate=1e-2, micro_batch=18, critic="shared")

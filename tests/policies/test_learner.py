@@ -87,10 +87,12 @@ def test_the_gradient_does_not_depend_on_the_micro_batch_size(build, critic, mov
 
 
 @pytest.mark.parametrize("critic", ["own", "shared"])
-@pytest.mark.parametrize("size", [3, 16])
+@pytest.mark.parametrize("size", [3, 6, 32])
 def test_a_prompt_computed_once_gives_the_gradient_of_a_prompt_computed_for_every_row(build, critic, size):
     rows = [dataclasses.replace(row, prompt=((1, 2, 3), (4, 5))[i % 2]) for i, row in enumerate(batch(rows=11))]
     rows += batch(seed=1, rows=3)
+    stem = tuple(range(20))
+    rows += [dataclasses.replace(row, prompt=stem + row.prompt) for row in batch(seed=2, rows=6)]
     found = {}
     for prompts in ("apart", "shared"):
         settings = dataclasses.replace(FAST, prompts=prompts, micro_batch=size, critic=critic)
@@ -99,12 +101,12 @@ def test_a_prompt_computed_once_gives_the_gradient_of_a_prompt_computed_for_ever
         assert distance(ours, theirs) <= 1e-6  # the norms of this architecture round to float32
 
 
-def test_prompts_are_shared_on_a_cpu_unless_told_otherwise_or_attention_cannot_be_masked(build):
+def test_prompts_are_shared_on_a_cpu_unless_told_otherwise_or_attention_cannot_tell_rows_apart(build):
     assert Learner(build.llama(), FAST).share
     assert not Learner(build.llama(), dataclasses.replace(FAST, prompts="apart")).share
     eager = build.llama(attn_implementation="eager")
     assert not Learner(eager, FAST).share
-    with pytest.raises(InputError, match="cannot be masked"):
+    with pytest.raises(InputError, match="cannot tell rows"):
         Learner(eager, dataclasses.replace(FAST, prompts="shared"))
 
 
@@ -158,6 +160,23 @@ def test_same_seed_same_batches_end_with_equal_bits(build):
             learner.update(batch(step))
         ends.append(weights(learner.model) + weights(learner.critic))
     assert all(torch.equal(one, other) for one, other in zip(*ends, strict=True))
+
+
+@pytest.mark.parametrize("critic", ["own", "shared"])
+@pytest.mark.parametrize("old", ["recomputed", "sampled"])
+def test_a_batch_that_is_one_micro_batch_is_passed_once_and_learns_the_same(build, critic, old):
+    rows = [dataclasses.replace(row, logprobs=(-2.0,) * len(row.reply)) for row in batch()]
+    ends, told = [], []
+    for size in (10, 9):
+        settings = dataclasses.replace(FAST, critic=critic, old_logprobs=old, micro_batch=size, epochs=2)
+        learner = Learner(build.llama().double(), settings, 0.7)
+        assert (learner._first(rows) is None) == (size < 10)
+        told.append([learner.update(rows), learner.update(rows)])
+        ends.append(weights(learner.model) + weights(learner.critic))
+    assert distance(*ends) <= 1e-6
+    for once, twice in zip(*told, strict=True):
+        for key in set(once) - {"seconds"}:
+            assert once[key] == pytest.approx(twice[key], rel=1e-5, abs=1e-8), key
 
 
 def test_another_seed_shuffles_the_mini_batches_differently(build):

@@ -7,6 +7,7 @@ transformers = pytest.importorskip("transformers", reason="needs the agent extra
 
 from rewardrate.errors import InputError  # noqa: E402
 from rewardrate.policies import network  # noqa: E402
+from rewardrate.policies.cache import takes_forests  # noqa: E402
 
 CPU = torch.device("cpu")
 PROMPTS = [(1, 2, 3), (4,), (5, 6, 7, 8, 9)]
@@ -64,12 +65,29 @@ def test_what_stands_behind_a_row_changes_nothing_in_it(build):
 def test_replies_behind_one_copy_of_their_prompt_are_scored_as_if_alone(build, kind):
     model = getattr(build, kind)()
     rows = [((1, 2, 3), (9, 8)), ((4,), (5,)), ((1, 2, 3), (7, 7, 7, 7)), ((4,), (6, 6)), ((1, 2, 3), (10,))]
+    assert takes_forests(model)
     packed = network.pack(*zip(*rows, strict=True), CPU, share=True)
-    assert packed.tokens.tolist() == [[1, 2, 3, 9, 8, 7, 7, 7, 7, 10], [4, 5, 6, 6, 0, 0, 0, 0, 0, 0]]
+    assert packed.tokens.tolist() == [[1, 2, 3, 9, 8, 7, 7, 7, 7, 10, 4, 5, 6, 6]]
     hidden = network.reply_hidden(network.trunk(model), packed)
     scores, _ = network.reply_scores(hidden, network.Head(model), packed.replies, 0.7)
     expected = torch.cat([alone(model, *row, 0.7)[0] for row in rows])
     torch.testing.assert_close(scores, expected, atol=2e-5, rtol=1e-5)
+
+
+def test_rows_that_share_tokens_are_refused_by_an_attention_that_would_mix_them(build):
+    packed = network.pack([(1,), (1,)], [(2,), (3,)], CPU, share=True)
+    with pytest.raises(ValueError, match="would mix them"):
+        network.reply_hidden(network.trunk(build.llama()), packed)
+
+
+def test_log_probabilities_alone_are_those_of_the_scores_bit_for_bit(build, monkeypatch):
+    model = build.llama()
+    packed = network.pack(PROMPTS, REPLIES, CPU)
+    hidden, head = network.reply_hidden(network.trunk(model), packed), network.Head(model)
+    for elements in (1, 200, 1 << 26):
+        monkeypatch.setattr(network, "HEAD_ELEMENTS", elements)
+        both = network.reply_scores(hidden, head, packed.replies, 0.7)[0]
+        assert torch.equal(network.reply_logprobs(hidden, head, packed.replies, 0.7), both)
 
 
 def capped(**changes):

@@ -86,6 +86,16 @@ def test_equal_advantages_whiten_to_nothing_and_not_to_amplified_rounding(value)
     assert ppo.whiten(torch.tensor([[value]]), torch.tensor([[True]])).tolist() == [[0.0]]
 
 
+def test_hazard_a_batch_that_earns_alike_has_its_critics_errors_blown_up_unless_the_spread_has_a_floor():
+    """All rows earn 1.5; the critic is off by -0.01 at the first token and by +0.01 at the second."""
+    advantages = torch.tensor([[0.01, -0.01]] * 8)
+    mask = torch.ones(8, 2, dtype=torch.bool)
+    assert ppo.whiten(advantages, mask).abs().min() > 0.9
+    torch.testing.assert_close(ppo.whiten(advantages, mask, floor=0.5), advantages / 0.5)
+    wide = 10 * advantages / advantages.std()
+    assert torch.equal(ppo.whiten(wide, mask, floor=0.5), ppo.whiten(wide, mask))
+
+
 def test_policy_loss_by_hand_clips_only_what_went_too_far_in_the_profitable_direction():
     ratio = torch.tensor([[1.5, 0.5, 1.5, 0.5, 1.1]], dtype=torch.float64)
     advantages = torch.tensor([[2.0, 2.0, -2.0, -2.0, 1.0]], dtype=torch.float64)
@@ -154,6 +164,27 @@ def test_the_gradients_of_log_probability_and_entropy_equal_finite_differences(t
     tokens = torch.tensor([0, 3, 6, 2])
     assert torch.autograd.gradcheck(lambda x: ppo.token_logprobs(x, tokens, temperature, chunk=3), (logits,))
     assert torch.autograd.gradcheck(lambda x: ppo.entropy(x, temperature), (logits,))
+
+
+@pytest.mark.parametrize("temperature", [0.7, 1.0, 2.0])
+def test_the_two_scores_in_one_are_the_two_scores_with_their_gradients(temperature):
+    logits = torch.randn(4, 7, dtype=torch.float64, requires_grad=True)
+    tokens, weights = torch.tensor([0, 3, 6, 2]), torch.randn(2, 4, dtype=torch.float64)
+    apart = ppo.token_logprobs(logits, tokens, temperature), ppo.entropy(logits, temperature)
+    together = ppo.scores(logits, tokens, temperature)
+    for one, other in zip(apart, together, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-14, rtol=0)
+    slopes = [torch.autograd.grad((torch.stack(pair) * weights).sum(), logits)[0] for pair in (apart, together)]
+    torch.testing.assert_close(*slopes, atol=1e-14, rtol=0)
+    assert torch.autograd.gradcheck(lambda x: ppo.scores(x, tokens, temperature), (logits,))
+
+
+def test_half_precision_logits_get_their_gradient_in_their_own_precision():
+    logits = torch.randn(4, 9).to(torch.bfloat16).requires_grad_()
+    scored = ppo.scores(logits, torch.zeros(4, dtype=torch.long), 0.7)
+    assert {part.dtype for part in scored} == {torch.float32}
+    sum(part.sum() for part in scored).backward()
+    assert logits.grad.dtype == torch.bfloat16
 
 
 def test_at_ratio_one_the_policy_gradient_is_the_advantage_weighted_score():

@@ -65,7 +65,7 @@ def placed(task, dpi):
         rows = [(max(0.1, row.seconds), tasks._gain(task, row)) for row in tasks.timed(task)]
         spots = axis.transData.transform(rows)
         points = [Bbox([spot - 2.5 * dpi / 72, spot + 2.5 * dpi / 72]) for spot in spots]
-        return names, points, axis.get_legend().get_window_extent(), axis.get_window_extent()
+        return names, points, axis.get_legend().get_window_extent().frozen(), axis.get_window_extent().frozen()
     finally:
         plt.close(figure)
 

@@ -1,5 +1,6 @@
 """Algorithm 1 on a toy world: both arms learn what they should, and a run survives any number of kills."""
 
+import dataclasses
 import os
 import random
 import signal
@@ -16,6 +17,7 @@ import toy_agent
 from rewardrate.environments.outcome import Outcome
 from rewardrate.runlog import RunLog
 from rewardrate.training.loop import Budget
+from rewardrate.training.objective import Overhead
 
 TOY = Path(toy_agent.__file__)
 
@@ -31,6 +33,29 @@ def test_rpg_takes_the_quick_arm_and_vanilla_the_one_that_earns_more(seed, tmp_p
         ends[arm] = loop.policy.probabilities()
     assert ends["rpg"][0] > 0.95
     assert ends["vanilla"][1] > 0.95
+
+
+def test_an_overhead_that_every_attempt_pays_makes_the_slow_arm_the_better_rate(tmp_path):
+    """With 20 s on top of each, 1 in 21 s is 0.048 a second and 1.5 in 25 s is 0.06."""
+    loop = toy_agent.loop(tmp_path / "run", seed=1, steps=80, batch=16, overhead=Overhead(seconds=20.0))
+    loop.run()
+    assert loop.policy.probabilities()[1] > 0.9
+    assert {attempt.seconds for attempt in loop.log.attempts()} == {21.0, 25.0}
+    assert loop.log.steps()[-1].script_seconds == sum(attempt.seconds for attempt in loop.log.attempts())
+    loop.log.close()
+
+
+def test_generation_is_charged_only_where_the_recipe_says_so(tmp_path):
+    class Writer(toy_agent.Softmax):
+        def propose(self, prompts, seed):
+            return [dataclasses.replace(proposal, seconds=0.5) for proposal in super().propose(prompts, seed)]
+
+    for name, overhead, expected in (("off", Overhead(), {1.0, 5.0}), ("on", Overhead(generation=True), {1.5, 5.5})):
+        loop = toy_agent.loop(tmp_path / name, steps=2, overhead=overhead)
+        loop.policy = Writer()
+        loop.run()
+        assert {attempt.seconds for attempt in loop.log.attempts()} == expected
+        loop.log.close()
 
 
 def test_every_attempt_step_and_rate_is_on_record(tmp_path):

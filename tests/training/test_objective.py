@@ -14,6 +14,7 @@ from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Accumulators, RateEstimate, Totals
 from rewardrate.theory import optimal_rate
 from rewardrate.training import Objective
+from rewardrate.training.objective import Overhead
 
 LIMIT = 600.0
 
@@ -48,12 +49,28 @@ def test_both_arms_are_those_of_the_paper():
     assert rewards(Objective("vanilla"), batch, 0.01) == [0.8, -10.0, -10.0]
 
 
+def test_a_timeout_with_overhead_pays_all_its_seconds():
+    late = outcome(0.0, LIMIT + 4.0, "timeout")
+    assert rewards(Objective("rpg"), [late], 0.01) == pytest.approx([-10 - 0.01 * (LIMIT + 4.0)])
+
+
 def test_a_failure_of_the_sandbox_has_no_reward():
     batch = [outcome(0.5, 1.0), outcome(0.0, 9.0, "sandbox-failure")]
     for arm in ("rpg", "vanilla"):
         assert rewards(Objective(arm), batch, 0.1)[1] is None
         assert Objective(arm).relative(batch, 0.1, limit_seconds=LIMIT)[1] is None
         assert Objective(arm).bonuses(batch, None) == [0.5, 0.0]
+
+
+def test_an_overhead_is_added_to_what_the_policy_answers_for_and_to_nothing_else():
+    one = Overhead(seconds=1.5, generation=True)
+    assert one.added(outcome(0.5, 2.0), 0.25).seconds == 3.75
+    assert one.added(outcome(0.0, 2.0, "error"), 0.25).seconds == 3.75
+    assert one.added(outcome(0.0, 2.0, "sandbox-failure"), 0.25).seconds == 2.0
+    assert Overhead().added(outcome(0.5, 2.0), 9.0).seconds == 2.0
+    assert (Overhead().clock("wall"), one.clock("warm")) == ("wall", "warm + 1.5 s + generation")
+    with pytest.raises(InputError, match=r"overhead\.seconds"):
+        Overhead(seconds=math.nan)
 
 
 def test_the_bonus_is_for_those_who_beat_every_retained_solution():

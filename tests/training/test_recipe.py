@@ -50,6 +50,8 @@ def test_an_estimator_is_chosen_by_kind(settings, kind):
         ({"task": "diamonds", "policy": {"kind": "endpoint"}}, "policy.url"),
         ({"task": "diamonds", "batch": 1}, "batch"),
         ({"task": "diamonds", "objective": {"arm": "rgp"}}, "did you mean 'rpg'"),
+        ({"task": "diamonds", "loggers": ["tensorbord"]}, r"loggers\[0\] = 'tensorbord'.*did you mean 'tensorboard'"),
+        ({"task": "diamonds", "loggers": "wandb"}, "it must be a list"),
     ],
 )
 def test_mistakes_in_a_recipe_are_named(table, words):

@@ -14,6 +14,14 @@ def test_a_proposal_comes_back_bit_for_bit(text, prompt, reply, logprobs, finish
     assert record.proposal(record.row(3, proposal, 7)) == proposal
 
 
+@given(st.text(min_size=1, max_size=50))
+def test_a_refused_prompt_is_an_empty_proposal_and_the_record_says_why(why):
+    proposal = Proposal("", finished=True, seconds=0.5, refusal=why)
+    kept = record.row(0, proposal, None)
+    assert kept.reply == f"[no reply: {why}]"
+    assert record.proposal(kept) == proposal
+
+
 def test_an_outcome_comes_back_as_it_was():
     outcome = Outcome(True, 0.5, 0.9, 1.5, "fine", "ok", "x = 1\n", clock="cpu", trains=None, output="out")
     assert record.outcome(record.outcome_row(outcome)) == outcome

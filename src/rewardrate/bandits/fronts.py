@@ -29,6 +29,13 @@ def exact(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)(function))
 
 
+def exact_inside(function: Function) -> Function:
+    """The same, written out at every call: for a short function in an inner loop."""
+    import numba
+
+    return cast(Function, numba.njit(error_model="numpy", fastmath=False, inline="always")(function))
+
+
 class Frontier(NamedTuple):
     """Totals of every cell, the front of every context, and the room that a search works in: one per trial.
 

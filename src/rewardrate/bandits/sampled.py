@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardrate.bandits.counter import bits
-from rewardrate.bandits.fronts import COUNT, NOBODY, REWARD, SECONDS, exact
+from rewardrate.bandits.fronts import COUNT, NOBODY, REWARD, SECONDS, exact, exact_inside
 
 POLICIES = 2048
 HALF = np.uint64(32)
@@ -53,7 +53,7 @@ def record_seen(seen: Any, x: int, a: int, reward: float, seconds: float) -> Non
     seen.cell[x, j, COUNT] += 1.0
 
 
-@exact
+@exact_inside
 def sampled_policy(cell: Any, size: Any, key: Any, i: int) -> tuple[float, float, float]:
     """(R, D, T) of policy i of a stream: each half of a 64-bit number decides the arm of one context.
 

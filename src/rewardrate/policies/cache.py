@@ -15,9 +15,8 @@ from transformers.cache_utils import Cache
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from rewardrate.policies.network import causal
-
-GROUPED = "rewardrate_grouped"
+from rewardrate.policies.forest import ATTENTION, WORTHWHILE, Forest
+from rewardrate.policies.network import causal, pack, reply_hidden, trunk
 
 
 class RowCache(Cache):  # type: ignore[misc]
@@ -108,8 +107,11 @@ def grouped_attention(
     """Attention of one new token a row without repeating keys: heads that share keys stand as queries of one head.
 
     query [n, G * k, 1, D] is read as [n, G, k, D]. All of them see the same tokens, so the mask [n, 1, 1, C] holds for
-    each. Longer queries, and single ones with options of their own, go the library's way.
+    each. Longer queries, and single ones with options of their own, go the library's way; a `forest` has its own.
     """
+    forest: Forest | None = options.pop("forest", None)
+    if forest is not None:
+        return forest.attend(query, key, value, options.get("scaling")), None
     n, heads, length, width = query.shape
     groups = key.shape[1]
     odd = options.get("position_bias") is not None or options.get("softcap") is not None
@@ -126,15 +128,34 @@ def grouped_attention(
 def group_attention(model: Any) -> None:
     """Let a model that uses torch's fused attention decode without repeating keys; training is not affected."""
     if causal(model).config._attn_implementation == "sdpa":
-        AttentionInterface.register(GROUPED, grouped_attention)
-        AttentionMaskInterface.register(GROUPED, sdpa_mask)
-        causal(model).set_attn_implementation(GROUPED)
+        AttentionInterface.register(ATTENTION, grouped_attention)
+        AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+        causal(model).set_attn_implementation(ATTENTION)
 
 
-def takes_masks(model: Any) -> bool:
-    """Whether the model attends to just the tokens that a boolean mask [b, 1, q, k] shows it."""
-    config = causal(model).config
-    return attends_to_all(config) and config._attn_implementation in ("sdpa", GROUPED)
+def takes_forests(model: Any) -> bool:
+    """Whether rows laid out as a forest get what they get alone: tried on a few tokens, for not every model can.
+
+    Its attention must be torch's fused one over all earlier tokens, and it must hand options on to it.
+    """
+    if not attends_to_all(causal(model).config):
+        return False
+    group_attention(model)
+    if causal(model).config._attn_implementation != ATTENTION:
+        return False
+    stem = [0, 1] * WORTHWHILE
+    rows = [[*stem, 0], [*stem, 1], [*stem, 1]], [[1, 0], [0], [1, 1, 0]]
+    device = next(model.parameters()).device
+    learning = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            apart, shared = (reply_hidden(trunk(model), pack(*rows, device, share)) for share in (False, True))
+    except (TypeError, ValueError, IndexError):
+        return False
+    finally:
+        model.train(learning)
+    return torch.allclose(apart.float(), shared.float(), rtol=1e-3, atol=1e-4)
 
 
 def attends_to_all(config: Any) -> bool:

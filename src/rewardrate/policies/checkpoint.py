@@ -90,8 +90,8 @@ def _install(learner: Learner, tensors: dict[str, Tensor]) -> None:
                 parameter.copy_(tensors[key])
                 if f"{key}:step" not in tensors:
                     continue
-                optimiser.state[parameter] = {"step": tensors[f"{key}:step"].clone()} | {
-                    moment: tensors[f"{key}:{moment}"].to(parameter.device).clone() for moment in MOMENTS
+                optimiser.state[parameter] = {
+                    moment: tensors[f"{key}:{moment}"].to(parameter.device).clone() for moment in ("step", *MOMENTS)
                 }
 
 

@@ -19,9 +19,9 @@ from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
 from rewardrate.policies.cache import RowCache
+from rewardrate.policies.forest import WORTHWHILE, common_prefix
 from rewardrate.policies.network import causal
 
-PREFIX_WORTHWHILE = 16  # tokens in common below which one pass over everything is simpler
 PREFILL_TOKENS = 1 << 14  # prompt tokens in one pass: bounds the memory of long prompts
 
 
@@ -33,7 +33,7 @@ class Prompts:
         place = {prompt: i for i, prompt in enumerate(distinct)}
         self.row = torch.tensor([place[tuple(prompt)] for prompt in prompts], device=device)
         self.shared = common_prefix(distinct) if len(distinct) > 1 else 0
-        if self.shared < PREFIX_WORTHWHILE:
+        if self.shared < WORTHWHILE:
             self.shared = 0
         rests = [prompt[self.shared :] for prompt in distinct]
         width = max(len(rest) for rest in rests)
@@ -67,13 +67,6 @@ class Prompts:
         among = (column <= query) & (real | (column == query))
         before = torch.ones(among.shape[0], width, self.shared, dtype=torch.bool, device=among.device)
         return torch.cat([before, among], dim=2).unsqueeze(1)
-
-
-def common_prefix(prompts: Sequence[Sequence[int]]) -> int:
-    """Tokens that all prompts begin with; each keeps at least its last token for itself."""
-    low, high = min(map(tuple, prompts)), max(map(tuple, prompts))
-    limit = min(len(prompt) for prompt in prompts) - 1
-    return next((i for i in range(limit) if low[i] != high[i]), limit)
 
 
 class RowDecoder:

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
 import random
 import re
+import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from rewardrate.config import AtLeast, Between, build
-from rewardrate.errors import InputError
+from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.proposal import Message, Proposal
+from rewardrate.policies.replies import KeptReplies
 
 AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+ABOUT_THE_PROMPT = {400, 413, 422, 451}  # too long, not liked: the next prompt may fare better
+REMEDIES = {
+    401: "is the key right? (key_variable)",
+    402: "is the account in credit?",
+    403: "may this key use this model? (key_variable, model)",
+    404: "are url and model right?",
+}
 REPLY_BYTES = 16 << 20  # an answer beyond this is not a chat completion
 STATE = "policy.json"
 
 
-class EndpointError(RuntimeError):
+class EndpointError(InfrastructureError):
     """The endpoint gave no usable answer, also after all retries. Says what it last did; never holds the key."""
 
 
@@ -34,6 +44,14 @@ class _Retry(Exception):
     def __init__(self, why: str, wait: float | None = None) -> None:
         super().__init__(why)
         self.wait = wait
+
+
+class _GivenUp(Exception):
+    """Another row has failed for good: this one is not asked, or not asked again."""
+
+
+class _Refused(Exception):
+    """The endpoint does not answer this prompt, however often it is asked."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +111,7 @@ class EndpointPolicy:
         if self._key and plain and self._host not in ("localhost", "127.0.0.1", "::1"):
             raise InputError("url", settings.url, "a key must not travel over plain http", "use https")
         self.name = settings.model
+        self._kept: KeptReplies | None = None
 
     def _read_key(self) -> str | None:
         variable = self.settings.key_variable
@@ -103,17 +122,43 @@ class EndpointPolicy:
             raise InputError("key_variable", variable, "no usable key stands in that environment variable")
         return key
 
+    def keep_replies(self, path: Path) -> None:
+        """Write every reply to a file as it comes, and ask for none again that stands there.
+
+        The file is for the step under way: should it fail in the middle, the next process finds what was paid for.
+        """
+        self._kept = KeptReplies(path)
+
     def propose(self, prompts: Sequence[list[Message]], seed: int) -> list[Proposal]:
-        """One reply a prompt, in order, at most `parallel` under way. Raises EndpointError when one cannot be had."""
+        """One reply a prompt, in order, at most `parallel` under way.
+
+        A prompt that the endpoint refuses (status 400, 413, 422, 451) gets an empty reply with the refusal. Raises
+        EndpointError when a reply cannot be had, or when every one of several prompts is refused; requests that are
+        under way then are waited for, not tried again.
+        """
         if not prompts:
             return []
+        if self._kept is not None:
+            self._kept.begin(seed)
+        stop = threading.Event()
         with ThreadPoolExecutor(max_workers=min(self.settings.parallel, len(prompts))) as pool:
-            waiting = [pool.submit(self._reply, prompt, seed + row) for row, prompt in enumerate(prompts)]
+            waiting = [pool.submit(self._reply, prompt, seed + row, stop) for row, prompt in enumerate(prompts)]
             try:
-                return [answer.result() for answer in waiting]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+                wait(waiting)
+            except BaseException:  # interrupted from outside
+                stop.set()
                 raise
+        failures = [error for error in (answer.exception() for answer in waiting) if error is not None]
+        for error in failures:
+            if not isinstance(error, _GivenUp):
+                raise error
+        proposals = [answer.result() for answer in waiting]
+        if len(proposals) > 1 and all(proposal.refusal for proposal in proposals):
+            if self._kept is not None:
+                self._kept.clear()  # with other settings, the same prompts may be answered
+            why = f"{self._host}: all {len(proposals)} prompts were refused: {proposals[0].refusal}"
+            raise EndpointError(f"{why}; check the settings of the policy, or shorten prompts (prompt_tokens)")
+        return proposals
 
     def learn(self, proposals: Sequence[Proposal], rewards: Sequence[float | None]) -> dict[str, float]:
         """Nothing: the weights are elsewhere."""
@@ -139,8 +184,25 @@ class EndpointPolicy:
         if model != self.settings.model:
             raise InputError("checkpoint", str(folder), f"it was made with {model!r}, not {self.settings.model!r}")
 
-    def _reply(self, messages: list[Message], seed: int) -> Proposal:
-        start = time.monotonic()
+    def _reply(self, messages: list[Message], seed: int, stop: threading.Event) -> Proposal:
+        """The reply to one prompt: the one that was kept, or a new one, kept before it is returned."""
+        content = self._content(messages, seed)
+        request = hashlib.sha256(content).hexdigest()
+        proposal = self._kept.find(request) if self._kept is not None else None
+        if proposal is not None:
+            return proposal
+        if stop.is_set():
+            raise _GivenUp
+        try:
+            proposal = self._new_reply(content, stop)
+            if self._kept is not None:
+                self._kept.add(request, proposal)
+        except BaseException:
+            stop.set()
+            raise
+        return proposal
+
+    def _content(self, messages: list[Message], seed: int) -> bytes:
         body: dict[str, Any] = {
             "model": self.settings.model,
             "messages": messages,
@@ -150,18 +212,25 @@ class EndpointPolicy:
         for field in ("temperature", "top_p"):
             if getattr(self.settings, field) is not None:
                 body[field] = getattr(self.settings, field)
-        content = json.dumps(body).encode()
-        wait = self.settings.first_wait_seconds
-        for left in range(self.settings.retries, -1, -1):
+        return json.dumps(body).encode()
+
+    def _new_reply(self, content: bytes, stop: threading.Event) -> Proposal:
+        """Ask, and ask again after trouble that may pass, unless another row has failed for good meanwhile."""
+        pause = self.settings.first_wait_seconds
+        for tries in range(1, self.settings.retries + 2):
+            start = time.monotonic()
             try:
                 text, finished = self._ask(content)
                 return Proposal(text, finished=finished, seconds=time.monotonic() - start)
+            except _Refused as refusal:
+                return Proposal("", seconds=time.monotonic() - start, refusal=str(refusal))
             except _Retry as trouble:
-                if left == 0:
-                    tries = self.settings.retries + 1
+                seconds = min(60.0, trouble.wait if trouble.wait is not None else pause * (0.5 + random.random()))
+                if tries > self.settings.retries:
                     raise EndpointError(f"{self._host}: {trouble} ({tries} tries)") from None
-                time.sleep(min(60.0, trouble.wait if trouble.wait is not None else wait * (0.5 + random.random())))
-                wait *= 2
+                if stop.wait(seconds):
+                    raise _GivenUp from None
+                pause *= 2
         raise AssertionError("the last try returns or raises")
 
     def _ask(self, content: bytes) -> tuple[str, bool]:
@@ -188,8 +257,11 @@ class EndpointPolicy:
             connection.close()
         if status in AGAIN:
             raise _Retry(f"status {status}", float(after) if re.fullmatch(r"\d{1,4}(\.\d+)?", after) else None)
+        if status in ABOUT_THE_PROMPT:
+            raise _Refused(f"status {status}: {self._safe(answer)}")
         if status != 200:
-            raise EndpointError(f"{self._host}: status {status}: {self._safe(answer)}")
+            remedy = f"; {REMEDIES[status]}" if status in REMEDIES else ""
+            raise EndpointError(f"{self._host}: status {status}: {self._safe(answer)}{remedy}")
         return _completion(answer)
 
     def _safe(self, answer: bytes) -> str:

@@ -124,8 +124,10 @@ class LanguageModelPolicy:
         model = self.language.model
         if hasattr(model, "merge_and_unload"):
             model = copy.deepcopy(model).merge_and_unload()
-        causal(model).set_attn_implementation("sdpa")
+        ours = causal(model).config._attn_implementation
+        causal(model).set_attn_implementation("sdpa")  # others do not know the name of ours
         model.save_pretrained(folder)
+        causal(model).set_attn_implementation(ours)
         self.language.tokenizer.save_pretrained(folder)
 
     def _identity(self) -> dict[str, Any]:

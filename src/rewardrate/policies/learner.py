@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from rewardrate.config import AtLeast, Between, build
 from rewardrate.errors import InputError
 from rewardrate.policies import ppo
-from rewardrate.policies.cache import takes_masks
+from rewardrate.policies.cache import takes_forests
 from rewardrate.policies.network import (
     Head,
     Pack,
@@ -24,6 +24,7 @@ from rewardrate.policies.network import (
     own_critic,
     pack,
     reply_hidden,
+    reply_logprobs,
     reply_scores,
     silence_dropout,
     trunk,
@@ -63,6 +64,8 @@ class LearnerSettings:
     "Lambda of the advantage estimate."
     whiten: bool = True
     "Whether advantages are brought to mean 0, variance 1 over the tokens of the batch."
+    spread_floor: Annotated[float, AtLeast(0)] = 0.0
+    "Smallest spread that is stretched to 1: a batch whose rows all earn the same then teaches nearly nothing."
     epochs: Annotated[int, AtLeast(1)] = 1
     "Passes over a batch."
     mini_batch: Annotated[int, AtLeast(1)] | None = None
@@ -70,7 +73,7 @@ class LearnerSettings:
     micro_batch: Annotated[int, AtLeast(1)] = 4
     "Rows in memory at once. Changes time and memory, not the gradient."
     prompts: Literal["auto", "apart", "shared"] = "auto"
-    "Whether a prompt that rows of a micro-batch have in common is computed once. auto: shared on a CPU."
+    "Whether what prompts of a micro-batch have in common is computed once. auto: shared on a CPU."
     old_logprobs: Literal["recomputed", "sampled"] = "recomputed"
     "Where the ratio's denominator comes from: a pass of this network (paper's code), or the sampler, one pass less."
     critic: Literal["own", "shared"] = "own"
@@ -102,6 +105,16 @@ class Batch:
     returns: Tensor
 
 
+@dataclass
+class Pass:
+    """What the networks say of a micro-batch's N reply tokens, with its graph; each [N]."""
+
+    packed: Pack
+    logprobs: Tensor
+    entropies: Tensor
+    values: Tensor
+
+
 class Learner:
     """PPO with a critic and a frozen reference, on one device, weights in fp32.
 
@@ -118,17 +131,17 @@ class Learner:
         )
         if half:
             raise InputError("model", half[0], "weights that are trained must be float32", "load it with dtype float32")
-        if settings.prompts == "shared" and not takes_masks(model):
-            raise InputError(
-                "learner.prompts", "shared", "this model's attention cannot be masked", "use auto or apart"
-            )
+        if settings.prompts == "shared" and not takes_forests(model):
+            rule = "this model's attention cannot tell rows on one line apart"
+            raise InputError("learner.prompts", "shared", rule, "use auto or apart")
         self.share = settings.prompts == "shared" or (
-            settings.prompts == "auto" and self.device.type == "cpu" and takes_masks(model)
+            settings.prompts == "auto" and self.device.type == "cpu" and takes_forests(model)
         )
         silence_dropout(model)
         model.train(settings.gradient_checkpointing)
         if settings.gradient_checkpointing:
-            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            plain = {"use_reentrant": False, "preserve_rng_state": False}  # there is no dropout to repeat
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=plain)
             if hasattr(model, "enable_input_require_grads") and not _embeds_learn(model):
                 model.enable_input_require_grads()
         self.reference = Reference(model) if settings.kl_coefficient > 0 else None
@@ -152,14 +165,15 @@ class Learner:
         _check(rows)
         if not rows:
             return {}
-        batch, metrics = self.prepare(rows)
+        first = self._first(rows)
+        batch, metrics = self.prepare(rows, first)
         totals: dict[str, float] = {}
         steps = 0
         for _ in range(self.settings.epochs):
             for chosen in self._mini_batches(len(rows)):
-                for key, value in self._step(rows, batch, chosen).items():
+                for key, value in self._step(rows, batch, chosen, first).items():
                     totals[key] = totals.get(key, 0.0) + value
-                steps += 1
+                steps, first = steps + 1, None
         skipped = totals.pop("skipped_steps")
         metrics |= {key: value / steps for key, value in totals.items()}
         metrics |= {"skipped_steps": skipped, "rows": float(len(rows)), "tokens": float(batch.mask.sum())}
@@ -167,33 +181,22 @@ class Learner:
         metrics["seconds"] = time.perf_counter() - start
         return metrics
 
-    @torch.no_grad()
-    def prepare(self, rows: Sequence[Experience]) -> tuple[Batch, dict[str, float]]:
-        """Old log-probabilities, values, advantages and returns of a batch, before any step is taken."""
+    def prepare(self, rows: Sequence[Experience], first: Pass | None = None) -> tuple[Batch, dict[str, float]]:
+        """Old log-probabilities, values, advantages and returns of a batch, before any step is taken.
+
+        `first` is the pass of the first step when it has been made already.
+        """
         settings = self.settings
         shape = (len(rows), max(len(row.reply) for row in rows))
-        empty = torch.zeros(shape, dtype=self.dtype, device=self.device)
-        mask = torch.zeros(shape, dtype=torch.bool, device=self.device)
-        sampled, recomputed, reference, old_values = (empty.clone() for _ in range(4))
+        mask = torch.zeros(shape, dtype=torch.bool)
+        sampled = torch.zeros(shape, dtype=self.dtype)
         for i, row in enumerate(rows):
             mask[i, : len(row.reply)] = True
             if row.logprobs:
                 sampled[i, : len(row.reply)] = torch.tensor(row.logprobs, dtype=self.dtype)
+        mask, sampled = mask.to(self.device), sampled.to(self.device)
+        recomputed, old_values, reference = self._look(rows, mask, first)
         rely = settings.old_logprobs == "sampled"
-        for chosen in self._micro_batches(rows, range(len(rows))):
-            packed = self._pack(rows, chosen)
-            with self._autocast():
-                if not rely or settings.critic == "shared":
-                    hidden = reply_hidden(trunk(self.model), packed)
-                if not rely:
-                    logprobs, _ = reply_scores(hidden, self.head, packed.replies, self.temperature)
-                    _place(recomputed, mask, chosen, logprobs)
-                shared = settings.critic == "shared"
-                _place(old_values, mask, chosen, self._values(packed, hidden if shared else None))
-                if self.reference:
-                    with self.reference() as (network, head):
-                        known = reply_hidden(network, packed)
-                        _place(reference, mask, chosen, reply_scores(known, head, packed.replies, self.temperature)[0])
         old = sampled if rely else recomputed
         reward = torch.tensor([row.reward for row in rows], dtype=self.dtype, device=self.device)
         rewards = ppo.token_rewards(reward, old, reference, settings.kl_coefficient, mask)
@@ -204,30 +207,70 @@ class Learner:
         if not rely and all(row.logprobs for row in rows):
             metrics["sampler_gap"] = (sampled - recomputed)[mask].abs().mean().item()
         if settings.whiten:
-            advantages = ppo.whiten(advantages, mask)
+            advantages = ppo.whiten(advantages, mask, settings.spread_floor)
         return Batch(mask, old, old_values, advantages, returns), metrics
 
-    def accumulate(self, rows: Sequence[Experience], batch: Batch, chosen: Sequence[int]) -> dict[str, float]:
+    @torch.no_grad()
+    def _look(self, rows: Sequence[Experience], mask: Tensor, first: Pass | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities, values and the reference's log-probabilities, each [B, R]; zero where not needed."""
+        found = torch.zeros((3, *mask.shape), dtype=self.dtype, device=self.device)
+        logprobs, old_values, reference = found
+        shared = self.settings.critic == "shared"
+        recompute = self.settings.old_logprobs == "recomputed"
+        for chosen in self._micro_batches(rows, range(len(rows))):
+            packed = first.packed if first else self._pack(rows, chosen)
+            with self._autocast():
+                if first:
+                    _place(logprobs, mask, chosen, first.logprobs)
+                    _place(old_values, mask, chosen, first.values)
+                else:
+                    hidden = reply_hidden(trunk(self.model), packed) if recompute or shared else None
+                    if recompute and hidden is not None:
+                        scores = reply_logprobs(hidden, self.head, packed.replies, self.temperature)
+                        _place(logprobs, mask, chosen, scores)
+                    _place(old_values, mask, chosen, self._values(packed, hidden))
+                if self.reference:
+                    with self.reference() as (network, head):
+                        known = reply_hidden(network, packed)
+                        scores = reply_logprobs(known, head, packed.replies, self.temperature)
+                        _place(reference, mask, chosen, scores)
+        return logprobs, old_values, reference
+
+    def _first(self, rows: Sequence[Experience]) -> Pass | None:
+        """The pass of the first step, where it can serve the look before it too: one step on one micro-batch."""
+        if len(rows) > min(self.settings.micro_batch, self.settings.mini_batch or len(rows)):
+            return None
+        (chosen,) = self._micro_batches(rows, range(len(rows)))
+        with self._autocast():
+            return self._pass(self._pack(rows, chosen))
+
+    def _pass(self, packed: Pack) -> Pass:
+        """Policy and critic on one micro-batch, ready for a backward pass."""
+        hidden = reply_hidden(trunk(self.model), packed)
+        scores, uncertainty = reply_scores(hidden, self.head, packed.replies, self.temperature)
+        return Pass(packed, scores, uncertainty, self._values(packed, hidden.detach()))
+
+    def accumulate(
+        self, rows: Sequence[Experience], batch: Batch, chosen: Sequence[int], first: Pass | None = None
+    ) -> dict[str, float]:
         """Gradients of the mini-batch `chosen`, added up over its micro-batches; nothing is stepped."""
         tokens = int(batch.mask[list(chosen)].sum())
         totals = {key: torch.zeros((), dtype=self.dtype, device=self.device) for key in SUMMED}
         for micro in self._micro_batches(rows, chosen):
             index = torch.tensor(micro, device=self.device)
             with self._autocast():
-                losses, parts = self._losses(self._pack(rows, micro), batch, index, tokens)
+                made = first or self._pass(self._pack(rows, micro))
+                losses, parts = self._losses(made, batch, index, tokens)
             for loss in losses:
                 loss.backward()  # type: ignore[no-untyped-call]
             for key, part in parts.items():
                 totals[key] += part
         return {key: float(total) for key, total in totals.items()}
 
-    def _losses(self, packed: Pack, batch: Batch, index: Tensor, tokens: int) -> tuple[list[Tensor], dict[str, Tensor]]:
+    def _losses(self, made: Pass, batch: Batch, index: Tensor, tokens: int) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Loss of the policy and of the critic on one micro-batch, and its part of each metric."""
         settings, mask = self.settings, batch.mask[index]
-        hidden = reply_hidden(trunk(self.model), packed)
-        scores, uncertainty = reply_scores(hidden, self.head, packed.replies, self.temperature)
-        logprobs, entropies = _spread(scores, mask), _spread(uncertainty, mask)
-        guesses = _spread(self._values(packed, hidden.detach() if settings.critic == "shared" else None), mask)
+        logprobs, entropies, guesses = (_spread(part, mask) for part in (made.logprobs, made.entropies, made.values))
         old = batch.old_logprobs[index]
         loss, clipped = ppo.policy_loss(logprobs, old, batch.advantages[index], mask, settings.clip, tokens)
         bonus = ppo.entropy_bonus(entropies, mask, settings.entropy_coefficient, tokens)
@@ -244,11 +287,13 @@ class Learner:
         }
         return [loss - bonus, error], {key: part.detach() for key, part in parts.items()}
 
-    def _step(self, rows: Sequence[Experience], batch: Batch, chosen: Sequence[int]) -> dict[str, float]:
+    def _step(
+        self, rows: Sequence[Experience], batch: Batch, chosen: Sequence[int], first: Pass | None
+    ) -> dict[str, float]:
         """One optimiser step of critic and policy; a gradient that is not finite is thrown away and counted."""
         self.optimiser.zero_grad(set_to_none=True)
         self.critic_optimiser.zero_grad(set_to_none=True)
-        totals = self.accumulate(rows, batch, chosen)
+        totals = self.accumulate(rows, batch, chosen, first)
         totals["skipped_steps"] = 0.0
         for key, network, optimiser in (
             ("critic_grad_norm", self.critic, self.critic_optimiser),
@@ -303,7 +348,8 @@ class Learner:
     def _adam(self, network: Any, learning_rate: float) -> torch.optim.AdamW:
         learning = [p for p in network.parameters() if p.requires_grad]
         settings = self.settings
-        return torch.optim.AdamW(learning, learning_rate, betas=settings.betas, weight_decay=settings.weight_decay)
+        options: dict[str, Any] = {"betas": settings.betas, "weight_decay": settings.weight_decay}
+        return torch.optim.AdamW(learning, learning_rate, fused=True, **options)
 
 
 def _place(matrix: Tensor, mask: Tensor, rows: Sequence[int], flat: Tensor) -> None:

@@ -82,7 +82,7 @@ def load_model(name: str, *, device: str = "auto", lora: LoraSettings | None = N
     place = torch.device(_device(device))
     source, file = locate(name)
     frozen_half = lora is not None and place.type == "cuda"
-    with _quiet():
+    with quiet():
         model, tokenizer = _load(name, source, file, torch.bfloat16 if frozen_half else torch.float32)
     model = model.to(place).eval()
     silence_dropout(model)
@@ -208,7 +208,7 @@ def _device(device: str) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """The library's progress bars off, and on again if they were."""
     from transformers.utils import logging
 

@@ -1,8 +1,8 @@
 """What the learner asks of a causal language model: scores of reply tokens, and values, in little memory.
 
 Shapes: b rows of a micro-batch, T its longest prompt + reply, H hidden size, N its reply tokens, V vocabulary.
-Rows are padded on the right. Attention looks back only, so padding behind a row cannot reach it: no attention mask is
-needed and the fast causal kernels apply.
+Rows are padded on the right, or laid end to end as a forest. Attention looks back only, so padding behind a row cannot
+reach it: no attention mask is needed and the fast causal kernels apply.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from rewardrate.errors import InputError
 from rewardrate.policies import ppo
+from rewardrate.policies.forest import ATTENTION, Forest, plant
 
 HEAD_ELEMENTS = 1 << 26  # logits held at once: 256 MB in float32
 
@@ -35,48 +36,28 @@ class Pack:
     replies: Tensor
     "[N] the reply tokens themselves, row after row."
     positions: Tensor | None = None
-    mask: Tensor | None = None
-    "[b, T] and [b, 1, T, T] where rows share a prompt: each reply goes on from the prompt and sees no other reply."
+    forest: Forest | None = None
+    "[1, T] and who sees whom, where rows that begin alike share what they have in common (then b is 1)."
 
 
 def pack(
     prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], device: torch.device, share: bool = False
 ) -> Pack:
-    """Prompts and replies side by side, right-padded with token 0.
-
-    With `share`, replies to equal prompts stand one after another behind one copy of it: the prompt is computed once,
-    and what is computed for each reply is the same as if it stood alone.
-    """
-    key = [tuple(prompt) if share else i for i, prompt in enumerate(prompts)]
-    place = {name: at for at, name in enumerate(dict.fromkeys(key))}
-    lines: list[list[int]] = [[] for _ in place]
-    turns: list[list[int]] = [[] for _ in place]  # 0 in the prompt, 1, 2, ... in the replies
-    steps: list[list[int]] = [[] for _ in place]
-    rows: list[int] = []
-    columns: list[int] = []
-    for prompt, reply, name in zip(prompts, replies, key, strict=True):
-        at = place[name]
-        if not lines[at]:
-            lines[at], turns[at], steps[at] = list(prompt), [0] * len(prompt), list(range(len(prompt)))
-        rows += [at] * len(reply)
-        columns += [len(prompt) - 1, *range(len(lines[at]), len(lines[at]) + len(reply) - 1)]
-        turns[at] += [turns[at][-1] + 1] * len(reply)
-        steps[at] += range(len(prompt), len(prompt) + len(reply))
-        lines[at] += reply
-    flat = torch.tensor([token for reply in replies for token in reply], dtype=torch.long)
-    where = (torch.tensor(rows, device=device), torch.tensor(columns, device=device), flat.to(device))
-    tokens = _padded(lines, 0).to(device)
-    if len(lines) == len(prompts):
-        return Pack(tokens, *where)
-    turn = _padded(turns, -1).to(device)
-    earlier = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool, device=device).tril()
-    seen = earlier & ((turn.unsqueeze(1) == 0) | (turn.unsqueeze(1) == turn.unsqueeze(2)))
-    return Pack(tokens, *where, _padded(steps, 0).to(device), seen.unsqueeze(1))
-
-
-def _padded(lines: Sequence[Sequence[int]], filler: int) -> Tensor:
+    """Prompts and replies side by side, right-padded with token 0; with `share`, as a forest on one line."""
+    flat = torch.tensor([token for reply in replies for token in reply], dtype=torch.long).to(device)
+    if share:
+        planted, line = plant(prompts, replies)
+        columns = torch.tensor(line, device=device)
+        tokens, positions = (torch.tensor([part], device=device) for part in (planted.tokens, planted.positions))
+        forest = Forest(tuple(planted.segments), device)
+        return Pack(tokens, torch.zeros_like(columns), columns, flat, positions, forest)
+    lines = [[*prompt, *reply] for prompt, reply in zip(prompts, replies, strict=True)]
     width = max(len(line) for line in lines)
-    return torch.tensor([[*line, *[filler] * (width - len(line))] for line in lines], dtype=torch.long)
+    tokens = torch.tensor([line + [0] * (width - len(line)) for line in lines], device=device)
+    spans = [(len(prompt) - 1, len(line) - 1) for prompt, line in zip(prompts, lines, strict=True)]
+    rows = torch.tensor([i for i, (start, end) in enumerate(spans) for _ in range(start, end)], device=device)
+    columns = torch.tensor([at for span in spans for at in range(*span)], device=device)
+    return Pack(tokens, rows, columns, flat)
 
 
 def causal(model: Any) -> Any:
@@ -114,7 +95,12 @@ def silence_dropout(model: nn.Module) -> None:
 
 def reply_hidden(network: Any, pack: Pack) -> Tensor:
     """The trunk's output wherever a reply token is predicted, [N, H]."""
-    options = {} if pack.mask is None else {"attention_mask": pack.mask, "position_ids": pack.positions}
+    options: dict[str, Any] = {}
+    if pack.forest is not None:
+        if network.config._attn_implementation != ATTENTION:
+            raise ValueError("rows share tokens, but the model's attention was changed to one that would mix them")
+        nothing = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=pack.tokens.device)  # keeps the library from a mask
+        options = {"attention_mask": nothing, "position_ids": pack.positions, "forest": pack.forest}
     output = network(input_ids=pack.tokens, use_cache=False, **options).last_hidden_state
     return output[pack.rows, pack.columns]  # type: ignore[no-any-return]
 
@@ -159,20 +145,28 @@ def reply_scores(hidden: Tensor, head: Head, replies: Tensor, temperature: float
     Logits are made a chunk at a time; when more than one chunk is needed they are made again in the backward pass
     instead of being kept, so memory holds one chunk of them however long the replies are.
     """
-    size = max(1, HEAD_ELEMENTS // int(head.layer.weight.shape[0]))
 
     def score(part: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        logits = head(part)
-        return ppo.token_logprobs(logits, tokens, temperature, size), ppo.entropy(logits, temperature)
+        return ppo.scores(head(part), tokens, temperature)
 
-    if len(replies) <= size:
-        return score(hidden, replies)
-    chunks = list(zip(torch.split(hidden, size), torch.split(replies, size), strict=True))
-    if torch.is_grad_enabled():
-        parts = [checkpoint(score, part, tokens, use_reentrant=False) for part, tokens in chunks]
-    else:
-        parts = [score(part, tokens) for part, tokens in chunks]
+    chunks = _chunks(hidden, head, replies)
+    if len(chunks) == 1:
+        return score(*chunks[0])
+    parts = [checkpoint(score, part, tokens, use_reentrant=False) for part, tokens in chunks]
     return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+
+
+@torch.no_grad()
+def reply_logprobs(hidden: Tensor, head: Head, replies: Tensor, temperature: float) -> Tensor:
+    """The log-probabilities of `reply_scores` alone, bit for bit, without a gradient."""
+    chunks = _chunks(hidden, head, replies)
+    return torch.cat([ppo.token_logprobs(head(part), tokens, temperature, len(tokens)) for part, tokens in chunks])
+
+
+def _chunks(hidden: Tensor, head: Head, replies: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Hidden states and reply tokens, as many at a time as HEAD_ELEMENTS allows."""
+    size = max(1, HEAD_ELEMENTS // int(head.layer.weight.shape[0]))
+    return list(zip(torch.split(hidden, size), torch.split(replies, size), strict=True))
 
 
 class Critic(nn.Module):

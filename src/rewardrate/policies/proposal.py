@@ -26,6 +26,8 @@ class Proposal:
     "Whether the policy ended its turn itself; false when the token limit cut it."
     seconds: float = 0.0
     "Its share of the time that the batch took to generate."
+    refusal: str = ""
+    "Why the prompt got no reply (it was too long, or not liked): the text is empty then, and the attempt is one."
 
 
 @runtime_checkable

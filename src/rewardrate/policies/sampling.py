@@ -18,6 +18,7 @@ from rewardrate.config import AtLeast, Between, build
 from rewardrate.errors import InputError
 from rewardrate.policies.cache import attends_to_all, group_attention
 from rewardrate.policies.decoding import HubDecoder, Prompts, RowDecoder
+from rewardrate.policies.fused import fusible
 from rewardrate.policies.network import causal
 from rewardrate.policies.static import VIEW, StaticLoop
 
@@ -38,8 +39,9 @@ class SamplingSettings:
     "The longest reply."
     rows_at_once: Annotated[int, AtLeast(1)] | None = None
     "Rows generated side by side; nothing: all. Changes time and memory, not which reply a row gets."
-    engine: Literal["auto", "eager", "graph", "compiled"] = "auto"
-    "auto: recorded and replayed (graph) on a GPU, eager on a CPU. compiled: graph with fused kernels, slow to start."
+    engine: Literal["auto", "eager", "graph", "compiled", "fused"] = "auto"
+    """eager: plain. graph: a step is recorded on the GPU and replayed. compiled: the same after torch.compile, slow to
+    start. fused: the same with kernels of our own, for Llama and Qwen2. auto: eager on a CPU, graph on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class Sampler:
         self.plain = attends_to_all(causal(model).config)
         if self.plain:
             group_attention(model)
+        self.engine = self._engine()
         self._loop: StaticLoop | None = None
 
     @torch.no_grad()
@@ -134,10 +137,18 @@ class Sampler:
             raise InputError("prompt", length, f"it must be shorter than the model's {limit} tokens", "shorten it")
         return min(self.settings.new_tokens, limit - length) if limit is not None else self.settings.new_tokens
 
+    def _engine(self) -> str:
+        """What `auto` comes to; models whose cache is not ours decode eagerly."""
+        asked = self.settings.engine
+        if asked == "fused" and not (self.plain and fusible(causal(self.model))):
+            rule = "it needs a plain Llama or Qwen2 model, a GPU and triton"
+            raise InputError("sampling.engine", asked, rule, 'set it to "auto"')
+        if not self.plain or (asked == "auto" and self.device.type != "cuda"):
+            return "eager"
+        return "graph" if asked == "auto" else asked
+
     def _generate(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, rooms: Tensor) -> list[Sample]:
-        engine = self.settings.engine
-        fixed = engine in ("graph", "compiled") or (engine == "auto" and self.device.type == "cuda")
-        if fixed and self.plain:
+        if self.engine != "eager":
             return self._replay(prompts, uniforms, rooms)
         return self._walk(prompts, uniforms, rooms)
 
@@ -182,7 +193,7 @@ class Sampler:
                 self.stops,
                 lambda logits, uniform, seen: draw(logits, uniform, seen, self.settings),
                 penalise=self._penalises,
-                compiled=self.settings.engine == "compiled",
+                engine=self.engine,
             )
         full = [*prompts, *[prompts[0]] * (loop.rows - rows)]
         tokens, logprobs, drawn, lengths = loop.run(Prompts(full, self.device), uniforms)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from rewardrate.policies.cache import RowCache
 from rewardrate.policies.decoding import Prompts, forward, layer_count, read_prompts
+from rewardrate.policies.fused import FusedStep
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class StaticLoop:
     """
 
     def __init__(
-        self, model: Any, shape: tuple[int, int, int], stops: Tensor, draw: Draw, *, penalise: bool, compiled: bool
+        self, model: Any, shape: tuple[int, int, int], stops: Tensor, draw: Draw, *, penalise: bool, engine: str
     ) -> None:
         self.model, self.stops, self.draw = model, stops, draw
         self.rows, self.capacity, self.most = shape
@@ -51,7 +52,8 @@ class StaticLoop:
         self.seen = self._zeros(n, vocabulary, dtype=torch.bool) if penalise else None
         self.tokens = self._zeros(n, self.most, dtype=long)
         self.logprobs, self.drawn = self._zeros(n, self.most), self._zeros(n, self.most)
-        self.forward: Callable[..., Tensor] = torch.compile(forward, dynamic=False) if compiled else forward
+        self.forward: Callable[..., Tensor] = torch.compile(forward, dynamic=False) if engine == "compiled" else forward
+        self.fused = FusedStep(model, n, self.capacity) if engine == "fused" else None
         self.recordable = self.device.type == "cuda"
         self.recordings: dict[int, torch.cuda.CUDAGraph] = {}
         self.pool: Any = None
@@ -69,6 +71,8 @@ class StaticLoop:
         `uniforms` may have fewer rows and columns than there is room for: rows beyond are not waited for.
         """
         computed, logits = read_prompts(self.model, prompts)
+        if self.fused is not None:
+            self.fused.refresh()
         self._reset(prompts, computed, uniforms)
         self.choose(logits[prompts.row])
         column = prompts.end
@@ -112,7 +116,11 @@ class StaticLoop:
 
     def step(self) -> None:
         """One token for every row, from tensors into tensors."""
-        logits = self.forward(self.model, self.token, self.position, self.hidden[..., : self.cache.view], self.cache)
+        if self.fused is not None:
+            logits = self.fused(self.token, self.position, self.hidden, self.cache)
+        else:
+            seen = self.hidden[..., : self.cache.view]
+            logits = self.forward(self.model, self.token, self.position, seen, self.cache)
         self.position.add_(1).clamp_(max=self.last_position)  # rows that are over may run on unheard
         self.column.add_(1)
         self.hidden.index_fill_(3, self.column.clamp(max=self.capacity - 1), 0.0)
@@ -120,7 +128,7 @@ class StaticLoop:
 
     def _advance(self, view: int) -> None:
         """Replay the recording for this view; the first step of a view runs plainly, then it is recorded."""
-        self.cache.view = view
+        self.cache.view = view = self.capacity if self.fused is not None else view  # it reads what is in use
         if not self.recordable:
             self.step()
         elif view in self.recordings:

@@ -71,7 +71,7 @@ def plot(axis: Any, task: Task, *, names: bool = True) -> None:
     axis.scatter(*points[0][:2], color=ORANGE, s=70, zorder=3, label="best score")
     axis.scatter(*best[:2], color=GREEN, s=70, marker="s", zorder=3, label="best gain per second")
     _plain_log_scale(axis.xaxis)
-    axis.margins(x=0.07)
+    axis.margins(x=0.1)
     axis.set(title=task.id, xlabel="seconds", ylabel="gain", ylim=(min(0.0, *(p[1] for p in points)) - 0.03, 1.1))
     axis.legend(loc=_free_corner(axis, [point[:2] for point in points]))
     if names:
@@ -106,7 +106,7 @@ def label(axis: Any, points: Mapping[str, tuple[float, float]], line: Sequence[t
     frame = axis.get_window_extent()
     for name, spot in sorted(spots.items(), key=lambda item: -item[1][0]):  # on the right there is least room
         probe = axis.text(0, 0, name, fontsize=LETTERS)
-        size = np.array(probe.get_window_extent().size) * (1.06, 1.0)  # other resolutions and fonts are wider
+        size = np.array(probe.get_window_extent().size) * (1.12, 1.0)  # at other resolutions it is wider
         probe.remove()
         choices: list[tuple[float, int, Any]] = []
         for distance, (right, up) in itertools.product(DISTANCES, DIRECTIONS):
@@ -117,7 +117,7 @@ def label(axis: Any, points: Mapping[str, tuple[float, float]], line: Sequence[t
             covers = near.count_overlaps(taken) + (not _inside(box, frame))
             crosses = sum(map(lead.intersects_bbox, taken)) - 1 if distance >= LEADING else 0  # its own point is one
             crossed = course.intersects_bbox(near, filled=False)
-            choices.append((1000 * covers + 60 * crosses + 25 * crossed + distance, len(choices), box))
+            choices.append((1000 * covers + 60 * crosses + 45 * crossed + distance, len(choices), box))
         _, place, box = min(choices, key=lambda choice: choice[:2])
         _write(axis, name, points[name], (box.p0 - spot) / unit, *divmod(place, len(DIRECTIONS)))
         taken.append(box)

@@ -18,7 +18,7 @@ from rewardrate.rates.estimate import Estimator
 from rewardrate.runlog import RateRow, RunLog
 from rewardrate.training import record
 from rewardrate.training.buffer import Solution, SolutionBuffer
-from rewardrate.training.objective import Objective
+from rewardrate.training.objective import Objective, Overhead
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Loop:
     log: RunLog
     budget: Budget
     seed: int = 0
+    overhead: Overhead = field(default_factory=Overhead)
     checkpoint_every: int = 1
     "Steps between checkpoints; a step in between is worked through again from the record after a crash."
     on_attempt: Callable[[int, Outcome], None] | None = None
@@ -74,7 +75,7 @@ class Loop:
             proposals = self.propose(step, parents, recorded)  # a_t ~ pi(. | s_t)
             outcomes = self.execute(step, proposals, recorded)  # r_{t+1}, delta_{t+1}
             rate = self.fit(outcomes)  # rho_{t+1} = f_rho(B)
-            best, limit = self.buffer.best_reward, self.environment.limit_seconds
+            best, limit = self.buffer.best_reward, self.environment.limit_seconds + self.overhead.seconds
             relative = self.objective.relative(outcomes, rate, limit_seconds=limit)  # r - rho * delta
             bonuses = self.objective.bonuses(outcomes, best)
             self.buffer.absorb(outcomes, self.attempts, step, self.objective.price(rate))  # B, ranked anew
@@ -129,6 +130,7 @@ class Loop:
         places = [place for place in range(len(proposals)) if place not in outcomes]
 
         def done(at: int, outcome: Outcome) -> None:
+            outcome = self.overhead.added(outcome, proposals[places[at]].seconds)
             self.log.outcome(step, places[at], record.outcome_row(outcome))
             outcomes[places[at]] = outcome
             if self.on_attempt is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
 from rewardrate.config import AtLeast
@@ -14,6 +14,35 @@ from rewardrate.rates.settings import real
 
 Arm = Literal["rpg", "vanilla"]
 Charge = Literal["limit", "measured"]
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Seconds that an attempt is charged beside those of its script. Paper: none.
+
+        delta = script + seconds + (its share of the generation)
+
+    They are part of the attempt's seconds everywhere: in the rate, the price, the buffer's ranking and the budgets. A
+    script of a tenth of a second is not ten times cheaper than one of a second when both cost a second to start.
+    """
+
+    seconds: Annotated[float, AtLeast(0)] = 0.0
+    "The same for every attempt, failures included: start-up, set-up, grading."
+    generation: bool = False
+    "Whether the time that the policy took to write the attempt counts."
+
+    def __post_init__(self) -> None:
+        real("overhead.seconds", self.seconds, lambda number: number >= 0, "be finite and not negative")
+
+    def clock(self, scripts: str) -> str:
+        """What a run's record calls its seconds: runs on unlike clocks are not compared."""
+        fixed = [f"{self.seconds:g} s"] if self.seconds else []
+        return " + ".join([scripts, *fixed, *(["generation"] if self.generation else [])])
+
+    def added(self, outcome: Outcome, generation_seconds: float) -> Outcome:
+        """The outcome with its overhead; a failure of the sandbox is charged nothing."""
+        extra = self.seconds + (generation_seconds if self.generation else 0.0)
+        return replace(outcome, seconds=outcome.seconds + extra) if extra and outcome.charged else outcome
 
 
 @dataclass(frozen=True)
@@ -86,7 +115,8 @@ class Objective:
         return [None if value is None else value + bonus for value, bonus in zip(left, extra, strict=True)]
 
     def _left(self, outcome: Outcome, price: float, limit_seconds: float) -> float:
-        charged = limit_seconds if self.invalid_charge == "limit" else outcome.seconds
+        limit = max(limit_seconds, outcome.seconds)  # overhead may come on top of a timeout
+        charged = limit if self.invalid_charge == "limit" else outcome.seconds
         return float(
             relative_reward(
                 outcome.reward,

@@ -56,7 +56,7 @@ class Pretraining:
     out: str = "runs/pretrain"
     "Folder for the model, its tokenizer and the checkpoints."
     model: str = ""
-    "A model to continue from, by folder or Hugging Face name; empty makes a new one."
+    "A model to continue from: a folder, a .gguf file or a Hugging Face name; empty makes a new one."
     form: Form = "compact"
     "Which prompts: compact (for tiny), or full with the model's own chat template."
     steps: Annotated[int, AtLeast(1)] = 2200
@@ -164,8 +164,11 @@ def save_model(model: Any, tokenizer: Any, folder: Path, dtype: torch.dtype | No
     """Weights (safetensors, in `dtype`), config and tokenizer, as from_pretrained reads them."""
     import copy
 
+    from rewardrate.policies.models import quiet
+
     kept = model if dtype is None else copy.deepcopy(model).to("cpu").to(dtype)
-    kept.save_pretrained(str(folder))
+    with quiet():
+        kept.save_pretrained(str(folder))
     save_tokenizer(tokenizer, folder)
 
 
@@ -225,8 +228,7 @@ def _device(config: Pretraining) -> torch.device:
 
 def _model(config: Pretraining, out: Path) -> tuple[Any, Any]:
     """The model to train and its tokenizer, which is also written to `out` for the processes that encode."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from rewardrate.policies.models import load_model
 
     out.mkdir(parents=True, exist_ok=True)
     (out / "pretrain.toml").write_text(configs.dumps(config), encoding="utf-8")
@@ -235,12 +237,8 @@ def _model(config: Pretraining, out: Path) -> tuple[Any, Any]:
         tokenizer = train_tokenizer(texts, config.shape.vocabulary, config.shape.context)
         save_tokenizer(tokenizer, out)
         return new_model(config.shape, tokenizer.pad_token_id, tokenizer.eos_token_id), tokenizer
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(config.model)
-        model = AutoModelForCausalLM.from_pretrained(config.model, dtype=torch.float32, use_safetensors=True)
-    except (OSError, ValueError) as error:
-        first = str(error).splitlines()[0]
-        raise InputError("model", config.model, f"it cannot be loaded: {first}", "give a folder or a name") from None
+    language = load_model(config.model, device="cpu")
+    model, tokenizer = language.model, language.tokenizer
     if tokenizer.eos_token_id is None or not tokenizer.chat_template:
         rule = "its tokenizer has no chat template or no end token"
         raise InputError("model", config.model, rule, "choose an instruct model")

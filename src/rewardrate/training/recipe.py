@@ -17,8 +17,9 @@ from rewardrate.policies.proposal import Policy
 from rewardrate.policies.sampling import SamplingSettings
 from rewardrate.rates.estimate import Estimator
 from rewardrate.sandbox import Pool
+from rewardrate.training.loggers import Name
 from rewardrate.training.loop import Budget
-from rewardrate.training.objective import Arm, Objective
+from rewardrate.training.objective import Arm, Objective, Overhead
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ class Recipe:
     estimator: NIWChoice | TotalsChoice | RobbinsMonroChoice | FixedChoice = field(default_factory=NIWChoice)
     environment: Settings = field(default_factory=Settings)
     sandbox: Slots = field(default_factory=Slots)
+    overhead: Overhead = field(default_factory=Overhead)
     window: Annotated[int, AtLeast(1)] | None = None
     "Fit the rate on totals of the last so many steps instead of all (docs/rates.md)."
     invalid_in_fit: Literal["zero", "exclude"] = "zero"
@@ -132,6 +134,8 @@ class Recipe:
     "Identical scripts in the buffer."
     checkpoint_every: Annotated[int, AtLeast(1)] = 5
     "Steps between checkpoints."
+    loggers: tuple[Name, ...] = ()
+    "Where its curves are drawn as well: tensorboard, wandb (offline), mlflow. May change while a run goes on."
     seed: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:

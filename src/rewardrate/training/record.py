@@ -19,10 +19,13 @@ HEAD = struct.Struct("<III?d")
 
 
 def row(place: int, proposal: Proposal, parent: int | None) -> ProposalRow:
-    """A proposal as the log keeps it; the learner's tokens and log-probabilities go along bit for bit."""
+    """A proposal as the log keeps it; the learner's tokens and log-probabilities go along bit for bit.
+
+    Where there is no reply, the record's says why.
+    """
     return ProposalRow(
         row=place,
-        reply=proposal.text,
+        reply=f"[no reply: {proposal.refusal}]" if proposal.refusal else proposal.text,
         parent=parent,
         tokens=len(proposal.reply_tokens),
         generation_seconds=proposal.seconds,
@@ -36,8 +39,9 @@ def proposal(kept: ProposalRow) -> Proposal:
     body = memoryview(kept.payload)[HEAD.size :]
     tokens = np.frombuffer(body[: 4 * (prompt + reply)], dtype="<i4")
     logprobs = np.frombuffer(body[4 * (prompt + reply) :], dtype="<f8", count=known)
+    refusal = bytes(body[4 * (prompt + reply) + 8 * known :]).decode("utf-8", "surrogatepass")
     shown = tuple(tokens[:prompt].tolist()), tuple(tokens[prompt:].tolist())
-    return Proposal(kept.reply, *shown, tuple(logprobs.tolist()), finished, seconds)
+    return Proposal("" if refusal else kept.reply, *shown, tuple(logprobs.tolist()), finished, seconds, refusal)
 
 
 def outcome_row(outcome: Outcome) -> OutcomeRow:
@@ -54,4 +58,5 @@ def _pack(proposal: Proposal) -> bytes:
     sizes = len(proposal.prompt_tokens), len(proposal.reply_tokens), len(proposal.logprobs)
     head = HEAD.pack(*sizes, proposal.finished, proposal.seconds)
     tokens = np.array([*proposal.prompt_tokens, *proposal.reply_tokens], dtype="<i4")
-    return head + tokens.tobytes() + np.array(proposal.logprobs, dtype="<f8").tobytes()
+    refusal = proposal.refusal.encode("utf-8", "surrogatepass")
+    return head + tokens.tobytes() + np.array(proposal.logprobs, dtype="<f8").tobytes() + refusal

@@ -16,13 +16,18 @@ from rewardrate import __version__, config
 from rewardrate.environments.mle.environment import MachineLearning
 from rewardrate.environments.mle.folder import load
 from rewardrate.environments.mle.preparation import prepare
+from rewardrate.environments.mle.task import Task
 from rewardrate.environments.outcome import Outcome
 from rewardrate.errors import InputError
+from rewardrate.policies import EndpointPolicy
 from rewardrate.rates import Accumulators
 from rewardrate.runlog import RunLog
 from rewardrate.training.buffer import SolutionBuffer
+from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import Recipe
+
+REPLIES = "replies.jsonl"  # of an endpoint, for the step under way
 
 
 def train(
@@ -34,7 +39,7 @@ def train(
 ) -> Path:
     """Train as the recipe says, in `folder`; a run that is there already is continued. Returns the folder.
 
-    A run is continued only under its own recipe, but for its budget: that may grow.
+    A run is continued only under its own recipe, but for its budget, which may grow, and its loggers.
     """
     task = load(recipe.task)
     if not recipe.task.startswith("mlebench:"):
@@ -42,7 +47,9 @@ def train(
     with recipe.sandbox.make() as pool:
         policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is told before a folder is made
         environment = recipe.make_environment(pool, policy)
-        with _log(recipe, folder) as log:
+        with _log(recipe, task, folder) as log, Loggers(recipe.loggers, log, _leaves(asdict(recipe))) as loggers:
+            if isinstance(policy, EndpointPolicy):
+                policy.keep_replies(folder / REPLIES)
             Loop(
                 environment=environment,
                 policy=policy,
@@ -53,12 +60,23 @@ def train(
                 log=log,
                 budget=recipe.budget,
                 seed=recipe.seed,
+                overhead=recipe.overhead,
                 checkpoint_every=recipe.checkpoint_every,
                 on_attempt=on_attempt,
-                on_step=on_step,
+                on_step=_both(on_step, loggers),
             ).run()
+            (folder / REPLIES).unlink(missing_ok=True)  # all of them are on record
             _last_word(environment, log)
     return folder
+
+
+def _both(on_step: Callable[[Step], None] | None, loggers: Loggers) -> Callable[[Step], None]:
+    def told(step: Step) -> None:
+        if on_step is not None:
+            on_step(step)
+        loggers.follow()
+
+    return told
 
 
 def _last_word(environment: MachineLearning, log: RunLog) -> None:
@@ -75,9 +93,9 @@ def _last_word(environment: MachineLearning, log: RunLog) -> None:
 
 
 @contextlib.contextmanager
-def _log(recipe: Recipe, folder: Path) -> Iterator[RunLog]:
+def _log(recipe: Recipe, task: Task, folder: Path) -> Iterator[RunLog]:
     if not RunLog.exists(folder):
-        log = RunLog.create(folder, config.dumps(recipe), about(recipe))
+        log = RunLog.create(folder, config.dumps(recipe), about(recipe, task))
     else:
         log = RunLog.open(folder)
         _same(recipe, log)
@@ -90,7 +108,7 @@ def _same(recipe: Recipe, log: RunLog) -> None:
     kept = _leaves(asdict(config.build(Recipe, config.read_toml(log.folder / "config.toml"))))
     mine = _leaves(asdict(recipe))
     for name in sorted(set(kept) | set(mine)):
-        if not name.startswith("budget.") and kept.get(name) != mine.get(name):
+        if not name.startswith(("budget.", "loggers")) and kept.get(name) != mine.get(name):
             log.close()
             rule = f"the run in {log.folder} was begun with {kept.get(name)!r}"
             raise InputError(name, mine.get(name), rule, "give the same command as before, or another --out")
@@ -103,17 +121,19 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def about(recipe: Recipe) -> dict[str, str]:
-    """What must be known of a run before its first step: versions, machine, commit."""
+def about(recipe: Recipe, task: Task) -> dict[str, str]:
+    """What must be known of a run before its first step: versions, machine, commit, which way its score points."""
     return {
         "rewardrate": __version__,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "commit": _commit(),
         "task": recipe.task,
+        "metric": task.metric,
+        "direction": task.direction,
         "arm": recipe.objective.arm,
         "seed": str(recipe.seed),
-        "clock": recipe.sandbox.clock,
+        "clock": recipe.overhead.clock(recipe.sandbox.clock),
         "policy": recipe.policy.name if recipe.policy.kind == "model" else recipe.policy.model,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }

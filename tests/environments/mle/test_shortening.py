@@ -1,7 +1,6 @@
 """Scripts shortened for a prompt: never another program, never over the budget."""
 
 import ast
-import random
 import re
 import sysconfig
 import warnings
@@ -11,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gaps
+from odd_programs import Programs, compiles
 from rewardrate.environments.mle.shortening import Shortened, shorten
 from rewardrate.errors import InputError
 
-GAP = re.compile(r"# \.\.\. (\d+) lines left out \.\.\.")
 WORDS = re.compile(r"\w+|[^\w\s]|\n| {2,}")
 
 
@@ -144,22 +144,7 @@ def test_only_what_has_no_meaning_is_removed(code, expected):
 
 
 def check_gaps(code, short):
-    """Every line is one of the parent's, or a gap; gaps are counted; what is kept is kept in order."""
-    whole = bare(code).splitlines()
-    at = left_out = 0
-    for line in short.code.splitlines():
-        gap = GAP.fullmatch(line)
-        if gap and whole[at : at + 1] != [line]:
-            at += int(gap[1])
-            left_out += int(gap[1])
-        else:
-            assert whole[at] == line
-            at += 1
-    assert at == len(whole)
-    assert left_out == short.dropped_lines > 0
-    inner = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # alone, any string would be the module's docstring
-    rest = iter(statements(code, inner))
-    assert all(kept in rest for kept in statements(short.code, inner))
+    gaps.check(bare(code), short.code, short.dropped_lines)
 
 
 def test_statements_that_matter_most_are_kept_and_gaps_are_shown():
@@ -272,118 +257,6 @@ def test_files_of_the_standard_library_keep_their_meaning(path):
 
 
 # ---------------------------------------------------------------- fuzzing
-
-
-class Programs:
-    """Random programs from a small grammar of shapes that are easy to get wrong."""
-
-    SIMPLE = (
-        *(
-            "x = 1",
-            "x = 5  # c",
-            "y = '#'",
-            'z = "a  # b"  # c',
-            "pass",
-            "x; y",
-            "x = 1; y = 2  # c",
-            "import os",
-            "é = 'ü'",
-        ),
-        *(
-            "from a import (b,  # c\n  d)",
-            "f'{x}#{y!r}'",
-            'f"""{x}\n  # in\n"""',
-            "u = '''a  \n\n# s\n'''",
-            "v = 1 + \\\n  2",
-        ),
-        *(
-            "w = [1,\n\n  # c\n\t2,   \n]  # c",
-            "n = 'a' \\\n  'b'  # c",
-            "t = x if y else z   ",
-            "q = lambda: x",
-            "a: int = 3",
-        ),
-        *(
-            "x = 1 \\\n# c\n",
-            "M(x).fit(y)",
-            "df.to_csv('s.csv')",
-            "p = {'a': 1, **x}",
-            "'bare'",
-            "r'''raw\\\n'''",
-            "global g",
-        ),
-        *(
-            "s = '\\\n # x'",
-            "b'#'",
-            "x = (yield_)",
-            "print('''\n\n''', end='')",
-            "'''a''' '''b'''",
-            "x = 1 # type: int",
-            "# ... 3 lines",
-        ),
-    )
-    HEADS = (
-        *(
-            "if x:",
-            "for i in x:  # c",
-            "while x:",
-            "with x as y:",
-            "def f(a, *b, c=1, **d):",
-            "async def g():",
-            "class A(B):",
-        ),
-        *("@d  # c\n{}def h():", "@d\n{}# c\n\n{}class C:", "try:", "def k(\n  a,  # c\n  b,\n):", "match x:"),
-    )
-    BETWEEN = ("", "", "", "\n", "# c\n", "{}# c\n", "   \n", "\t# é\n", "\x0c\n", "{}\n")
-    DOCSTRINGS = ("", "", "'doc'", '"""a\n  # b\n\n"""  # c', "'a'; x", "('a')", "'''a''' \\\n  'b'", "'a'\n{}'b'")
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-
-    def block(self, indent, depth):
-        pick = self.random.choice
-        out = []
-        if docstring := pick(self.DOCSTRINGS):
-            out.append(indent + docstring.replace("{}", indent) + "\n")
-        for _ in range(self.random.randrange(0 if docstring else 1, 5 - depth)):
-            out.append(pick(self.BETWEEN).replace("{}", indent))
-            if depth < 2 and self.random.random() < 0.35:
-                out.append(self.compound(indent, depth))
-            else:
-                out.append(indent + pick(self.SIMPLE) + pick(("\n", "\n", "   \n")))
-        return "".join(out)
-
-    def compound(self, indent, depth):
-        pick = self.random.choice
-        head = pick(self.HEADS).replace("{}", indent)
-        if head == "if x:" and self.random.random() < 0.4:
-            return f"{indent}if True: pass  # x\n"
-        inner = indent + pick(("    ", " ", "\t"))
-        if head == "match x:":
-            case = f"{inner}case [1, *_]:\n{self.block(inner + '  ', depth + 1)}{inner}  pass\n"
-            return f"{indent}{head}\n{inner}# c\n{case}{inner}case _: pass\n"
-        text = f"{indent}{head}\n{self.block(inner, depth + 1)}{inner}pass\n"
-        if head == "try:":
-            text += f"{indent}except E:  # c\n{self.block(inner, depth + 1)}{inner}pass\n"
-        elif self.random.random() < 0.3 and head in ("if x:", "while x:"):
-            text += f"{indent}# c\n{indent}else: x = 2  # c\n"
-        return text
-
-    def program(self):
-        pick = self.random.choice
-        start = pick(("", "", "#!/usr/bin/python\n", "# coding: utf-8\n", "# -*- coding: latin-1 -*-\n", "\n"))
-        text = start + self.block("", 0)
-        return pick((text, text, text.rstrip("\n"), text.replace("\n", "\r\n")))
-
-
-def compiles(code):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            compile(code, "<test>", "exec")
-        except (SyntaxError, ValueError):
-            return False
-        return True
 
 
 def test_most_programs_of_the_grammar_are_programs():

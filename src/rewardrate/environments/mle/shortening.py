@@ -5,8 +5,8 @@ Steps, in order, until it fits:
 1. the script as it is;
 2. without comments, blank lines and docstrings;
 3. without trailing white space;
-4. without some top-level statements. Kept as long as they fit, in this order: imports, statements that write files and
-   the last ones, settings, models; then the others from the top. Each gap is a comment that says how long it is;
+4. without some statements, inside functions and other blocks too: what matters most stays (`selection`), and each gap
+   is a comment that says how long it is;
 5. nothing.
 
 After steps 1 to 3 the syntax tree is that of the parent, docstrings aside, and the result is `complete`. A docstring
@@ -25,11 +25,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from rewardrate.environments.mle.extraction import parsed, quiet, writes
+from rewardrate.environments.mle.programs import parsed, quiet
+from rewardrate.environments.mle.selection import gap, most, select
 from rewardrate.errors import InputError
 
-LAST_STATEMENTS = 3  # kept before others: predictions and the submission stand there
-TRIES = 30  # how often a statement that does not fit is passed over for shorter ones
 ENCODING = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
 READS_DOCSTRINGS = re.compile(r"__doc__|getdoc|doctest|docopt|\bhelp\s*\(")
 OPEN_STRINGS = {getattr(tokenize, name, None) for name in ("FSTRING_START", "TSTRING_START")} - {None}
@@ -69,15 +68,12 @@ def shorten(code: str, budget: int, count: Callable[[str], int]) -> Shortened:
         text = bare
         if count(text) <= budget:
             return Shortened(text, 0, True)
-    return _selection(text, budget, count)
+    shown, dropped = select(text, lambda part: count(part) <= budget)
+    return Shortened(shown, dropped, False)
 
 
 def _size(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") and text != "")
-
-
-def _gap(lines: int) -> str:
-    return f"# ... {lines} lines left out ...\n"
 
 
 def _tail(text: str, budget: int, count: Callable[[str], int]) -> Shortened:
@@ -85,22 +81,10 @@ def _tail(text: str, budget: int, count: Callable[[str], int]) -> Shortened:
     lines = text.removesuffix("\n").split("\n")
 
     def shown(kept: int) -> str:
-        return _gap(len(lines) - kept) + "".join(line + "\n" for line in lines[len(lines) - kept :]) if kept else ""
+        return gap(len(lines) - kept) + "".join(line + "\n" for line in lines[len(lines) - kept :]) if kept else ""
 
-    kept = _most(len(lines) - 1, lambda size: count(shown(size)) <= budget)
+    kept = most(len(lines) - 1, lambda size: count(shown(size)) <= budget)
     return Shortened(shown(kept), len(lines) - kept, False)
-
-
-def _most(limit: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to `limit` that fits, if all smaller ones do; 0 always does. Looks near 0 first."""
-    low, step = 0, 1
-    while low < limit and fits(min(low + step, limit)):
-        low, step = min(low + step, limit), 2 * step
-    high = min(low + step, limit + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 # ---------------------------------------------------------------- comments, blank lines, docstrings, trailing space
@@ -203,117 +187,3 @@ def _meaning(text: str) -> str | None:
         return ast.dump(tree)
     except RecursionError:
         return None
-
-
-# ---------------------------------------------------------------- whole statements
-
-
-def _selection(text: str, budget: int, count: Callable[[str], int]) -> Shortened:
-    """The statements that matter most, as many as fit, with a line for each gap."""
-    lines = text.removesuffix("\n").split("\n")
-    tree = parsed(text)
-    pieces = _pieces(tree, len(lines)) if isinstance(tree, ast.Module) else []
-    order = sorted(range(len(pieces)), key=lambda place: _rank(pieces, place))
-
-    def size(place: int) -> int:
-        return sum(len(line) + 1 for line in lines[pieces[place].start : pieces[place].end])
-
-    def shown(kept: list[int]) -> str:
-        return _with_gaps(lines, [pieces[place] for place in sorted(kept)])
-
-    kept: list[int] = []
-    for tries in range(TRIES, -1, -1):
-        if order and not tries:
-            order = [min(order, key=size)]
-        more = _most(len(order), lambda taken: count(shown(kept + order[:taken])) <= budget)  # noqa: B023 - called at once
-        kept, order = kept + order[:more], order[more:]
-        if not order:
-            break
-        limit = size(order[0])  # it does not fit, nor will longer ones, or hardly ever
-        order = [place for place in order if size(place) < limit]
-    result = shown(kept) if kept else ""
-    if not kept or isinstance(parsed(result), str):
-        return Shortened("", len(lines), False)
-    return Shortened(
-        result, len(lines) - sum(piece.end - piece.start for piece in map(pieces.__getitem__, kept)), False
-    )
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Lines `start` to `end` (exclusive, from 0) with the statements that begin there."""
-
-    start: int
-    end: int
-    statements: tuple[ast.stmt, ...]
-
-
-def _pieces(tree: ast.Module, total: int) -> list[_Piece]:
-    """The lines cut where a top-level statement begins on a line of its own; nothing lies between two pieces."""
-    groups: list[tuple[int, list[ast.stmt]]] = []
-    reach = 0
-    for statement in tree.body:
-        marks = getattr(statement, "decorator_list", [])
-        top = min(mark.lineno for mark in [statement, *marks])
-        if groups and top <= reach:
-            groups[-1][1].append(statement)  # after a semicolon
-        else:
-            groups.append((top - 1 if groups else 0, [statement]))
-        reach = statement.end_lineno or top
-    ends = [top for top, _ in groups[1:]] + [total] * bool(groups)
-    return [_Piece(top, end, tuple(group)) for (top, group), end in zip(groups, ends, strict=True)]
-
-
-def _rank(pieces: list[_Piece], place: int) -> tuple[int, int]:
-    """What is kept first: smaller is sooner."""
-    statements = pieces[place].statements
-    from_end = len(pieces) - place
-    if any(isinstance(statement, ast.Import | ast.ImportFrom) for statement in statements):
-        return 0, place
-    if from_end <= LAST_STATEMENTS:
-        return 1, from_end
-    if any(writes(statement) for statement in statements):
-        return 1, from_end
-    if all(_is_setting(statement) for statement in statements):
-        return 2, place
-    if any(_builds_model(statement) for statement in statements):
-        return 3, place
-    return 4, place
-
-
-def _is_setting(statement: ast.stmt) -> bool:
-    """Whether a name gets a value that is written out: `n_estimators = 300`, `params = {...}`, `dict(depth=8)`."""
-    if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
-        return False
-    plain = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp, ast.BinOp, ast.keyword)
-    value = statement.value
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
-        parts: list[ast.AST] = [*value.args, *value.keywords]
-    else:
-        parts = [value]
-    small = (ast.expr_context, ast.operator, ast.unaryop)
-    return all(isinstance(node, (*plain, *small)) for part in parts for node in ast.walk(part))
-
-
-def _builds_model(statement: ast.stmt) -> bool:
-    """Whether something with a capital letter is made, or something is fitted or trained."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return False
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name[:1].isupper() or name in ("fit", "train", "fit_transform", "make_pipeline"):
-                return True
-    return False
-
-
-def _with_gaps(lines: list[str], pieces: list[_Piece]) -> str:
-    """The lines of the pieces in source order; where some are missing, one comment that counts them."""
-    shown: list[str] = []
-    at = 0
-    for piece in [*pieces, _Piece(len(lines), len(lines), ())]:
-        if piece.start > at:
-            shown.append(_gap(piece.start - at))
-        shown += (line + "\n" for line in lines[piece.start : piece.end])
-        at = piece.end
-    return "".join(shown)

@@ -1,0 +1,157 @@
+"""Four small GPU kernels (Triton) for one decoding step; policies/fused.py calls them.
+
+What a library's network does in some thirty launches a layer is here add + norm, rotate + store, attend (and combine),
+gate; matrix products stay with the vendor's library. Arithmetic is fp32 inside, rounded where the network rounds.
+
+Shapes: n rows, H heads, G heads of keys, D head width, C capacity of the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_norm(
+    x: Any, change: Any, weight: Any, out: Any, width: Any, eps: Any, add: tl.constexpr, block: tl.constexpr
+) -> None:
+    """Add, then norm: x += change (if `add`); out = weight * x / sqrt(mean(x^2) + eps). Grid (n); x [n, width]."""
+    at = tl.program_id(0) * width + tl.arange(0, block)
+    inside = tl.arange(0, block) < width
+    kind = x.dtype.element_ty
+    value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    if add:
+        value = (value + tl.load(change + at, mask=inside, other=0.0).to(tl.float32)).to(kind)
+        tl.store(x + at, value, mask=inside)
+        value = value.to(tl.float32)
+    scale = tl.rsqrt(tl.sum(value * value, axis=0) / width + eps)
+    factor = tl.load(weight + tl.arange(0, block), mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + at, ((value * scale).to(kind).to(tl.float32) * factor).to(kind), mask=inside)
+
+
+@triton.jit
+def rotate_store(
+    qkv: Any,
+    cosines: Any,
+    sines: Any,
+    position: Any,
+    column: Any,
+    query: Any,
+    keys: Any,
+    held: Any,
+    heads: Any,
+    groups: Any,
+    capacity: Any,
+    width: tl.constexpr,
+) -> None:
+    """Rotate queries and keys by their position; keys and values go to `column` of the cache.
+
+    Grid (n, H + 2G) over qkv [n, (H + 2G) * D]. query [n, H, D]; keys, held [n, G, C, D]; cosines, sines [C, D].
+    """
+    row, head = tl.program_id(0), tl.program_id(1)
+    half: tl.constexpr = width // 2
+    low = tl.arange(0, half)
+    source = qkv + (row * (heads + 2 * groups) + head) * width
+    first = tl.load(source + low)
+    second = tl.load(source + half + low)
+    place = tl.load(column)
+    if head >= heads + groups:
+        target = held + ((row * groups + head - heads - groups) * capacity + place) * width
+    else:
+        turn = tl.load(position + row) * width
+        one, two = first.to(tl.float32), second.to(tl.float32)
+        first = (one * tl.load(cosines + turn + low) - two * tl.load(sines + turn + low)).to(first.dtype)
+        second = (two * tl.load(cosines + turn + half + low) + one * tl.load(sines + turn + half + low)).to(first.dtype)
+        if head < heads:
+            target = query + (row * heads + head) * width
+        else:
+            target = keys + ((row * groups + head - heads) * capacity + place) * width
+    tl.store(target + low, first)
+    tl.store(target + half + low, second)
+
+
+@triton.jit
+def attend(
+    query: Any,
+    keys: Any,
+    held: Any,
+    hidden: Any,
+    column: Any,
+    sums: Any,
+    tops: Any,
+    shares: Any,
+    scale: Any,
+    capacity: Any,
+    each: tl.constexpr,
+    padded: tl.constexpr,
+    width: tl.constexpr,
+    block: tl.constexpr,
+    parts: tl.constexpr,
+) -> None:
+    """Attention of one token a row over columns 0..column, those of one part: softmax kept apart in top and share.
+
+    Grid (n, G, parts). `each` heads share a head of keys, padded to `padded` rows of the product. hidden [n, C] is 0
+    where a column may be seen, -inf elsewhere. sums [n, H, parts, D], tops and shares [n, H, parts].
+    """
+    row, group, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    groups = tl.num_programs(1)
+    count = tl.load(column) + 1
+    length = tl.cdiv(tl.cdiv(count, parts), block) * block
+    begin = part * length
+    end = tl.minimum(count, begin + length)
+    inner, across = tl.arange(0, width), tl.arange(0, padded)
+    real = across < each
+    heads = (row * groups + group) * each + across
+    asked = tl.load(query + heads[:, None] * width + inner[None, :], mask=real[:, None], other=0.0)
+    base = (row * groups + group) * capacity
+    top = tl.full([padded], float("-inf"), tl.float32)
+    share = tl.zeros([padded], tl.float32)
+    total = tl.zeros([padded, width], tl.float32)
+    for at in range(begin, end, block):
+        columns = at + tl.arange(0, block)
+        inside = columns < end
+        where = (base + columns)[:, None] * width + inner[None, :]
+        key = tl.load(keys + where, mask=inside[:, None], other=0.0)
+        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * scale
+        veil = tl.load(hidden + row * capacity + columns, mask=inside, other=float("-inf")).to(tl.float32)
+        score += veil[None, :]
+        higher = tl.maximum(top, tl.max(score, axis=1))
+        safe = tl.where(higher == float("-inf"), 0.0, higher)
+        weight = tl.exp(score - safe[:, None])
+        fade = tl.exp(top - safe)
+        value = tl.load(held + where, mask=inside[:, None], other=0.0)
+        total = total * fade[:, None] + tl.dot(weight.to(value.dtype), value, input_precision="ieee")
+        share = share * fade + tl.sum(weight, axis=1)
+        top = higher
+    slot = heads * parts + part
+    tl.store(sums + slot[:, None] * width + inner[None, :], total, mask=real[:, None])
+    tl.store(tops + slot, top, mask=real)
+    tl.store(shares + slot, share, mask=real)
+
+
+@triton.jit
+def combine(sums: Any, tops: Any, shares: Any, out: Any, width: tl.constexpr, parts: tl.constexpr) -> None:
+    """The parts of every head's attention into one. Grid (n * H); out [n, H, D]."""
+    head = tl.program_id(0)
+    part, inner = tl.arange(0, parts), tl.arange(0, width)
+    top = tl.load(tops + head * parts + part)
+    weight = tl.exp(top - tl.max(top, axis=0))
+    share = tl.sum(weight * tl.load(shares + head * parts + part), axis=0)
+    values = tl.load(sums + (head * parts + part)[:, None] * width + inner[None, :])
+    total = tl.sum(values * weight[:, None], axis=0) / share
+    tl.store(out + head * width + inner, total.to(out.dtype.element_ty))
+
+
+@triton.jit
+def gate(both: Any, out: Any, width: Any, block: tl.constexpr) -> None:
+    """Gate: out = silu(left half) * right half of both [n, 2 * width]. Grid (n, width / block)."""
+    row = tl.program_id(0)
+    at = tl.program_id(1) * block + tl.arange(0, block)
+    inside = at < width
+    left = tl.load(both + row * 2 * width + at, mask=inside, other=0.0).to(tl.float32)
+    right = tl.load(both + row * 2 * width + width + at, mask=inside, other=0.0).to(tl.float32)
+    kind = out.dtype.element_ty
+    tl.store(out + row * width + at, ((left * tl.sigmoid(left)).to(kind).to(tl.float32) * right).to(kind), mask=inside)
