@@ -71,6 +71,7 @@ def test_log_marks_are_spread_evenly_and_end_at_the_horizon():
     assert 200 < marks.size <= 300
     assert log_marks(30_000, 60).size > 50
     assert log_marks(1).tolist() == [1]
+    assert log_marks(30_000, 1).tolist() == [30_000]
 
 
 def test_progress_counts_trials():

@@ -37,6 +37,8 @@ def test_processes_change_nothing():
         ({"agents": ("cucb theory", "cucb theory")}, "two agents have this label"),
         ({"agents": ("npg learning_rate=-1 age=60",)}, "learning_rate = -1"),
         ({"arms": 4}, "arms = 4"),
+        ({"seeds": 10**14}, "there may be at most 1,000,000 seeds"),
+        ({"first_seed": 2**63}, "a seed must be below 2^63"),
         ({"family": "E0"}, "family = 'E0'"),
     ],
 )

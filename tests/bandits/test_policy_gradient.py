@@ -8,6 +8,7 @@ import pytest
 from bandits import literal
 from rewardrate.bandits import NPG, SPG, World, simulate
 from rewardrate.bandits.batch_rates import WEIGHTS, charged_rate
+from rewardrate.bandits.counter import bits
 from rewardrate.bandits.policy_gradient import FLOOR, PolicyGradient, exp_below, inverted, is_greedy
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Fixed, RobbinsMonro, Totals
@@ -23,7 +24,7 @@ class SameDraws(literal.LiteralNIW):
     def fit(self, reward, seconds, t):
         mean, scale, dof, n = self.predictive(reward, seconds)
         parts = (scale[0, 0], scale[0, 1], scale[1, 1])
-        key = self.source.key(t)
+        key = bits(self.source.key(t), 1)  # not the stream whose number 0 chose the action
         return max(0.0, charged_rate(tuple(mean), parts, dof, n, 1000, 0.95, 0.0, key, self.room))
 
 

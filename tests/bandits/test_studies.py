@@ -134,6 +134,9 @@ def test_a_study_with_other_settings_does_not_overwrite(tmp_path):
         ({"tuning_seeds": [9, 7]}, "the last not before it"),
         ({"agents": ["npg learning_rate=1 age=1", "npg learning_rate=2 age=1"]}, "two agents have this label"),
         ({"agents": ["what"]}, "there is no such agent"),
+        ({"agents": ["npg learning_rate=1,-1 age=1"]}, "learning_rate = -1"),
+        ({"evaluation_seeds": [2**63, 2**63 + 9]}, "a seed must be below 2^63"),
+        ({"evaluation_seeds": [1000, 10**12]}, "there may be at most 1,000,000 seeds"),
         ({"steps": 0}, "steps"),
     ],
 )

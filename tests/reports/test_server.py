@@ -3,7 +3,10 @@
 import contextlib
 import http.client
 import json
+import socket
+import struct
 import threading
+import time
 
 import pytest
 
@@ -78,6 +81,19 @@ def test_other_hosts_and_origins_are_refused(both, headers):
 def test_nothing_but_reading_is_answered(both, method):
     with serving(both) as server:
         assert ask(server, "/", method)[0] == 501
+
+
+def test_a_browser_that_turns_away_leaves_no_traceback_in_the_terminal(both, capfd):
+    with serving(both) as server:
+        for _ in range(3):
+            with socket.create_connection(server.server_address) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.server_address[1]}\r\n\r\n".encode())
+                client.recv(10)
+        time.sleep(0.5)
+        assert ask(server, "/state")[0] == 200
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_the_folder_is_not_touched(both):

@@ -20,6 +20,7 @@ from rewardrate.rates.settings import whole
 Engine = Literal["auto", "cpu", "cuda", "ray"]
 ENGINES = ("auto", "cpu", "cuda")
 MOST_STEPS = 100_000_000
+MOST_SEEDS = 1_000_000
 STEPS = 30_000  # the paper's horizon
 
 
@@ -45,7 +46,9 @@ class Traces:
 
 def log_marks(steps: int, count: int = 300) -> NDArray[np.int64]:
     """At most `count` steps from 1 to `steps`, evenly spaced in the logarithm, each once; the last is `steps`."""
-    return np.unique(np.geomspace(1, steps, num=whole("marks", count, 1)).round().astype(np.int64).clip(1, steps))
+    marks = np.geomspace(1, steps, num=whole("marks", count, 1)).round().astype(np.int64).clip(1, steps)
+    marks[-1] = steps  # geomspace of one number is the first, not the last
+    return np.unique(marks)
 
 
 def simulate(
@@ -177,6 +180,14 @@ def check_seeds(seeds: Any) -> NDArray[np.int64]:
         twice = next(seed for seed in numbers if numbers.count(seed) > 1)
         raise InputError("seeds", twice, "a seed may stand there once: the same seed is the same trial")
     return np.array(numbers, dtype=np.int64)
+
+
+def check_seed_range(name: str, first: int, last: int) -> None:
+    """Seeds from `first` to `last`: below 2^63 and not more than memory holds, said before the work."""
+    if last >= 2**63:
+        raise InputError(name, last, "a seed must be below 2^63")
+    if last - first >= MOST_SEEDS:
+        raise InputError(name, last - first + 1, f"there may be at most {MOST_SEEDS:,} seeds")
 
 
 def check_steps(steps: Any) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from rewardrate.bandits.bootstrap import Band, band
-from rewardrate.bandits.engine import Engine, Traces, check_steps, log_marks
+from rewardrate.bandits.engine import Engine, Traces, check_seed_range, check_steps, log_marks
 from rewardrate.bandits.jobs import Batch, run_batches, run_in_processes
 from rewardrate.bandits.specs import parse
 from rewardrate.bandits.world import World
@@ -43,6 +43,7 @@ class ExperimentConfig:
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
+        check_seed_range("seeds", self.first_seed, self.first_seed + self.seeds - 1)
         World(self.family, self.arms, self.contexts)
         labels = []
         for text in self.agents:

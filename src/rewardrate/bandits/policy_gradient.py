@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rewardrate.bandits.agents.agent import Agent
 from rewardrate.bandits.compiled import jit
-from rewardrate.bandits.counter import uniform
+from rewardrate.bandits.counter import bits, uniform
 from rewardrate.bandits.pricing import SETTINGS, feed, memory_of, settings_of
 from rewardrate.bandits.world import World
 from rewardrate.rates import NIW, Estimator
@@ -140,7 +140,7 @@ def learn(t: Any, x: Any, action: Any, reward: float, seconds: float, key: Any, 
     mean_seconds = state[base + 2 * cells : base + 2 * cells + actions]
     count = state[base + 3 * cells : base + 3 * cells + actions]
     if is_greedy(theta, action, state[memory]):
-        feed(state, p, t, reward, seconds, key)
+        feed(state, p, t, reward, seconds, bits(key, 1))  # number 0 chose the action: a refit has a stream of its own
     count[action] += 1.0
     mean_reward[action] += (reward - mean_reward[action]) / count[action]
     mean_seconds[action] += (seconds - mean_seconds[action]) / count[action]

@@ -15,7 +15,7 @@ import numpy as np
 from rewardrate import __version__, config
 from rewardrate.bandits.agents import Agent
 from rewardrate.bandits.bootstrap import band
-from rewardrate.bandits.engine import Engine, Traces, check_steps, log_marks
+from rewardrate.bandits.engine import Engine, Traces, check_seed_range, check_steps, log_marks
 from rewardrate.bandits.jobs import Batch, run_batches
 from rewardrate.bandits.results import Cell, Results, blob
 from rewardrate.bandits.specs import Spec, parse, settings_text
@@ -66,12 +66,15 @@ class StudyConfig:
             first, last = getattr(self, name)
             if not 0 <= first <= last:
                 raise InputError(name, [first, last], "the first must be at least 0 and the last not before it")
+            check_seed_range(name, first, last)
         (a, b), (c, d) = self.tuning_seeds, self.evaluation_seeds
         if a <= d and c <= b:
             common = f"seeds {max(a, c)} to {min(b, d)} are in both"
             remedy = "an agent must not be judged on the seeds it was tuned on"
             raise InputError("tuning_seeds", [a, b], f"they overlap evaluation_seeds {[c, d]} ({common})", remedy)
-        self.worlds()
+        world = self.worlds()[0]
+        for spec in self.specs():
+            spec.agents(world)  # a bad value of a grid is said before a file is begun
         labels = [spec.label for spec in self.specs()]
         for label in labels:
             if labels.count(label) > 1:

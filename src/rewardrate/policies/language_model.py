@@ -19,6 +19,7 @@ from rewardrate.policies.models import LanguageModel, load_model
 from rewardrate.policies.network import causal, half_copy
 from rewardrate.policies.proposal import Message, Proposal
 from rewardrate.policies.sampling import Sampler, SamplingSettings
+from rewardrate.policies.vllm import VllmSampler
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +47,12 @@ class LanguageModelPolicy:
         self.prompt_tokens = self._prompt_limit(prompt_tokens)
         self.updates = 0
         network = self.language.model
-        half = next(network.parameters()).device.type == "cuda" and next(network.parameters()).dtype == torch.float32
+        foreign = self.sampling.engine == "vllm"  # has a copy of its own
+        weight = next(network.parameters())
+        half = weight.device.type == "cuda" and weight.dtype == torch.float32 and not foreign
         self._copy = half_copy(network) if half else None
-        self.sampler = Sampler(self._copy if half else network, self.sampling, self.language.stops)
+        kind = VllmSampler if foreign else Sampler
+        self.sampler = kind(self._copy if half else network, self.sampling, self.language.stops)
         self.learner = Learner(network, learner, self.sampling.temperature, seed) if learner else None
 
     @property

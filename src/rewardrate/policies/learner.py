@@ -162,7 +162,7 @@ class Learner:
         sampler_gap (mean |sampled - recomputed| log-probability), skipped_steps, reward, rows, tokens, seconds.
         """
         start = time.perf_counter()
-        _check(rows)
+        _check(rows, self.settings.old_logprobs == "sampled")
         if not rows:
             return {}
         first = self._first(rows)
@@ -373,8 +373,11 @@ def _embeds_learn(model: Any) -> bool:
     return bool(model.get_input_embeddings().weight.requires_grad)
 
 
-def _check(rows: Sequence[Experience]) -> None:
+def _check(rows: Sequence[Experience], sampled: bool) -> None:
     for i, row in enumerate(rows):
+        if sampled and not row.logprobs:
+            rule = 'old_logprobs = "sampled" needs those of the sampler, which reported none'
+            raise InputError(f"rows[{i}].logprobs", row.logprobs, rule, 'set it to "recomputed"')
         if not row.prompt or not row.reply:
             raise InputError(f"rows[{i}]", row, "prompt and reply must have at least one token each")
         if not math.isfinite(row.reward):

@@ -39,9 +39,12 @@ class SamplingSettings:
     "The longest reply."
     rows_at_once: Annotated[int, AtLeast(1)] | None = None
     "Rows generated side by side; nothing: all. Changes time and memory, not which reply a row gets."
-    engine: Literal["auto", "eager", "graph", "compiled", "fused"] = "auto"
+    engine: Literal["auto", "eager", "graph", "compiled", "fused", "vllm"] = "auto"
     """eager: plain. graph: a step is recorded on the GPU and replayed. compiled: the same after torch.compile, slow to
-    start. fused: the same with kernels of our own, for Llama and Qwen2. auto: eager on a CPU, graph on a GPU."""
+    start. fused: the same with kernels of our own, for Llama and Qwen2. auto: eager on a CPU, graph on a GPU. vllm: the
+    library of that name, if it is installed."""
+    memory_share: Annotated[float, Between(0.05, 0.95)] = 0.4
+    "Share of the GPU's memory that vLLM may fill while it samples; the learner needs the rest."
 
 
 @dataclass(frozen=True)
@@ -113,16 +116,16 @@ class Sampler:
             if not prompt:
                 raise InputError(f"prompts[{i}]", prompt, "it must have at least one token")
         size = self.settings.rows_at_once or max(1, len(prompts))
-        rooms = [self._room(len(prompt)) for prompt in prompts]
+        rooms = [room(self.model, len(prompt), self.settings.new_tokens) for prompt in prompts]
         samples: list[Sample] = []
         learning = self.model.training
         self.model.eval()  # a model that recomputes its layers keeps no cache while it trains
         try:
             for at in range(0, len(prompts), size):
                 rows = range(at, min(at + size, len(prompts)))
-                room = torch.tensor(rooms[at : rows.stop], device=self.device)
+                rest = torch.tensor(rooms[at : rows.stop], device=self.device)
                 uniforms = torch.from_numpy(uniform_rows(seed, rows, max(rooms[at : rows.stop])))
-                samples += self._generate(prompts[at : rows.stop], uniforms.to(self.device), room)
+                samples += self._generate(prompts[at : rows.stop], uniforms.to(self.device), rest)
         finally:
             self.model.train(learning)
         if any(math.isnan(logprob) for sample in samples for logprob in sample.logprobs):
@@ -130,16 +133,11 @@ class Sampler:
             raise InputError("model", self.settings, "its logits are not finite", "go back to an earlier checkpoint")
         return samples
 
-    def _room(self, length: int) -> int:
-        """New tokens that fit behind a prompt of this length. Raises InputError when none does."""
-        limit = getattr(causal(self.model).config.get_text_config(), "max_position_embeddings", None)
-        if limit is not None and length >= limit:
-            raise InputError("prompt", length, f"it must be shorter than the model's {limit} tokens", "shorten it")
-        return min(self.settings.new_tokens, limit - length) if limit is not None else self.settings.new_tokens
-
     def _engine(self) -> str:
         """What `auto` comes to; models whose cache is not ours decode eagerly."""
         asked = self.settings.engine
+        if asked == "vllm":
+            raise InputError("sampling.engine", asked, "this is the built-in sampler", "make a VllmSampler")
         if asked == "fused" and not (self.plain and fusible(causal(self.model))):
             rule = "it needs a plain Llama or Qwen2 model, a GPU and triton"
             raise InputError("sampling.engine", asked, rule, 'set it to "auto"')
@@ -210,6 +208,14 @@ class Sampler:
             Sample(tuple(row[:n]), tuple(scores[:n]), tuple(truth[:n]), row[n - 1] in stops)
             for row, scores, truth, n in table
         ]
+
+
+def room(model: Any, length: int, new_tokens: int) -> int:
+    """New tokens that fit behind a prompt of this length. Raises InputError when none does."""
+    limit = getattr(causal(model).config.get_text_config(), "max_position_embeddings", None)
+    if limit is not None and length >= limit:
+        raise InputError("prompt", length, f"it must be shorter than the model's {limit} tokens", "shorten it")
+    return min(new_tokens, limit - length) if limit is not None else new_tokens
 
 
 def uniform_rows(seed: int, rows: Sequence[int], count: int) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -6,6 +6,7 @@ that is made to point here) and must not come from another origin. Nothing but G
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Sequence
@@ -144,9 +145,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        with contextlib.suppress(ConnectionError):  # a browser that turned away is no news
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: a terminal that fills with requests helps nobody."""

@@ -101,7 +101,12 @@ def test_the_best_action_is_the_first_of_equals():
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [((-1.0, 0.1), "c1 = -1.0"), ((0.1, math.inf), "c2 = inf"), ((0.1, 0.1, 0), "policies = 0")],
+    [
+        ((-1.0, 0.1), "c1 = -1.0"),
+        ((0.1, math.inf), "c2 = inf"),
+        ((0.1, 0.1, 0), "policies = 0"),
+        ((0.1, 0.1, 10**24), "at most"),
+    ],
 )
 def test_bad_constants_are_refused(arguments, words):
     with pytest.raises(InputError) as error:

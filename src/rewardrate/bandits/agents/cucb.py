@@ -14,12 +14,14 @@ from rewardrate.bandits import frontier, fronts, sampled
 from rewardrate.bandits.agents.agent import Agent
 from rewardrate.bandits.compiled import jit
 from rewardrate.bandits.world import World
+from rewardrate.errors import InputError
 from rewardrate.rates.settings import real, whole
 
 Array = NDArray[np.float64]
 
 C1, C2, LOG_ALL, LOG_AMONG, POLICIES = 0, 1, 2, 3, 4
 FLOOR = 1e-9  # of the price
+MOST_POLICIES = 10_000_000  # sampled at every step
 BUDGET = 1_000_000  # parts that one search may look at
 
 
@@ -60,7 +62,10 @@ class CUCB(Agent):
             value = real(constant, getattr(self, constant), lambda number: number >= 0, "be finite and not negative")
             object.__setattr__(self, constant, value)
         if self.policies is not None:
-            object.__setattr__(self, "policies", whole("policies", self.policies, 1))
+            policies = whole("policies", self.policies, 1)
+            if policies > MOST_POLICIES:
+                raise InputError("policies", policies, f"it must be at most {MOST_POLICIES:,}")
+            object.__setattr__(self, "policies", policies)
 
     @classmethod
     def theory(cls, world: World, policies: int | None = None) -> Self:
