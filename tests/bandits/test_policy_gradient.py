@@ -24,7 +24,7 @@ class SameDraws(literal.LiteralNIW):
     def fit(self, reward, seconds, t):
         mean, scale, dof, n = self.predictive(reward, seconds)
         parts = (scale[0, 0], scale[0, 1], scale[1, 1])
-        key = bits(self.source.key(t), 1)  # not the stream whose number 0 chose the action
+        key = np.uint64(bits(self.source.key(t), 1))  # not the stream whose number 0 chose the action
         return max(0.0, charged_rate(tuple(mean), parts, dof, n, 1000, 0.95, 0.0, key, self.room))
 
 

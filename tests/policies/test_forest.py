@@ -50,6 +50,7 @@ def test_every_row_can_be_read_off_the_forest_with_its_positions_and_what_predic
         assert whole
         assert [planted.positions[c] for c in whole[0]] == list(range(len(prompt) + len(reply)))
     assert at == len(columns)
+    assert Forest(tuple(planted.segments), CPU).asked.tolist() == sorted(set(columns))
     assert sum(segment.length for segment in planted.segments) == len(planted.tokens) == len(planted.positions)
 
 
@@ -67,9 +68,16 @@ def test_no_prompt_is_laid_down_twice_and_a_long_common_beginning_once(batch):
 def test_the_layout_of_a_small_batch():
     planted, columns = plant([(*LONG, 1), (*LONG, 2), (*LONG, 1)], [(7, 7), (8,), (9, 9)])
     assert planted.tokens == [*LONG, 1, 7, 7, 9, 9, 2, 8]
-    assert planted.segments == [Segment(16), Segment(1, (0,)), Segment(2, (0, 1)), Segment(2, (0, 1)), Segment(2, (0,))]
+    assert planted.segments == [
+        Segment(16),
+        Segment(1, (0,), (0, 1)),
+        Segment(2, (0, 1), (0, 1)),
+        Segment(2, (0, 1), (0, 1)),
+        Segment(2, (0,), (0, 1)),
+    ]
     assert planted.positions == [*range(16), 16, 17, 18, 17, 18, 16, 17]
     assert columns == [16, 17, 21, 16, 19]
+    assert Forest(tuple(planted.segments), CPU).asked.tolist() == [16, 17, 19, 21]
 
 
 def plain_attention(query, key, value, seen, scale):
@@ -103,6 +111,21 @@ def test_attention_and_its_gradient_are_those_of_the_whole_matrix_with_a_mask(bl
         torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-10)
 
 
+def test_attention_where_asked_is_that_of_all_where_asked():
+    segments = (
+        Segment(5),
+        Segment(3, (0,), (2, 3)),
+        Segment(4, (0, 1), (0, 3)),
+        Segment(1, (0, 1)),
+        Segment(7, (0,), (1, 6)),
+    )
+    wood = Forest(segments, CPU)
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(1, heads, 20, 8, dtype=torch.float64) for heads in (4, 2, 2))
+    whole = wood.attend(query, key, value, 0.3)[:, wood.asked]
+    torch.testing.assert_close(wood.attend_where_asked(query[:, :, wood.asked], key, value, 0.3), whole)
+
+
 def test_a_kernel_for_sequences_of_unlike_length_is_told_the_same(monkeypatch):
     """The kernel itself needs a GPU; here each sequence is computed by the obvious way from what it would be told."""
 
@@ -122,7 +145,7 @@ def test_a_kernel_for_sequences_of_unlike_length_is_told_the_same(monkeypatch):
     for segments in ((Segment(5), Segment(3, (0,)), Segment(4, (0, 1)), Segment(7, (0,))), (Segment(4), Segment(2))):
         wood = Forest(segments, CPU)
         arrays = [torch.randn(1, heads, sum(wood.lengths), 8, dtype=torch.float64) for heads in (4, 2, 2)]
-        torch.testing.assert_close(wood._at_once(*arrays, 0.3), wood._one_by_one(*arrays, 0.3))
+        torch.testing.assert_close(wood._at_once(*arrays, 0.3), wood.attend(*arrays, 0.3))
 
 
 @pytest.mark.gpu

@@ -42,6 +42,14 @@ def test_mistakes_are_told(both, tmp_path):
         files.write([tmp_path])
 
 
+@pytest.mark.parametrize("name", ["figures", "tables"])
+def test_a_file_where_a_folder_is_needed_is_told_before_anything_is_written(name, both, tmp_path):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=rf"--out = .* a file named {name} is where a folder must be"):
+        files.write([both], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_one_arm_alone_has_no_table(both, tmp_path):
     written = files.write([both / "rpg"], tmp_path)
     assert written.tables == ()

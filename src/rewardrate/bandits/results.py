@@ -88,6 +88,8 @@ class Results:
     @classmethod
     def open(cls, path: Path) -> Results:
         """An existing study; a missing, foreign or damaged file is an InputError, and is not touched."""
+        if path.is_dir():
+            raise InputError("results", str(path), "it is a folder, and must be a file", "name the study's folder")
         if not path.is_file():
             raise InputError("results", str(path), "there is no such file", "rewardrate bandit study writes one")
         connection = None

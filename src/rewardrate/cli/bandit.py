@@ -180,7 +180,9 @@ def _draw(config: ExperimentConfig, outcomes: list[Outcome], stem: Path) -> list
 
 def _again(args: argparse.Namespace) -> str:
     words = ["rewardrate", "bandit", *(["demo"] if args.agents is None else ["run", *args.agents])]
-    for flag, value in (("--seeds", args.seeds), ("--seed", args.seed)):
+    engine = None if args.engine == "auto" else args.engine
+    flags = {"--seeds": args.seeds, "--seed": args.seed, "--engine": engine}
+    for flag, value in flags.items():
         words += [flag, str(value)] if value is not None else []
     words += [word for override in args.overrides for word in ("--set", override)]
     return shlex.join([*words, "--out", str(args.out)])

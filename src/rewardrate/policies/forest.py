@@ -32,6 +32,8 @@ class Segment:
 
     length: int
     ancestors: tuple[int, ...] = ()
+    asked: tuple[int, int] = (0, 0)
+    "Its tokens whose output predicts a reply token: from, to (without)."
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,14 @@ class Forest:
         longest = max(self.lengths)
         shape = (longest, self.deepest + longest)
         return torch.ones(shape, dtype=torch.bool, device=self.device).tril(self.deepest)
+
+    @cached_property
+    def asked(self) -> Tensor:
+        """Columns of the tokens whose output predicts a reply token, [N] at most, rising."""
+        ends = accumulate(self.lengths)
+        firsts = ((end - one.length, one.asked) for end, one in zip(ends, self.segments, strict=True))
+        spans = (range(first + start, first + stop) for first, (start, stop) in firsts)
+        return torch.tensor([column for span in spans for column in span], device=self.device)
 
     def before(self, segment: Segment) -> int:
         """Tokens of a segment's ancestors."""
@@ -84,7 +94,11 @@ class Forest:
         kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else query.dtype
         if query.is_cuda and kind in (torch.bfloat16, torch.float16) and kernel_works(query.shape[-1]):
             return self._at_once(query.to(kind), key.to(kind), value.to(kind), scale)
-        return self._one_by_one(query, key, value, scale)
+        return self._one_by_one(query, key, value, scale, [(0, length) for length in self.lengths])
+
+    def attend_where_asked(self, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
+        """The same for queries of the asked tokens alone, [1, S, asked, D] -> [1, asked, S, D]."""
+        return self._one_by_one(query, key, value, scale, [segment.asked for segment in self.segments])
 
     def _at_once(self, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
         runs = self.runs
@@ -93,23 +107,32 @@ class Forest:
             k, v = (array.index_select(0, runs.columns) for array in (k, v))
         return varlen(q, k, v, runs, scale).unsqueeze(0)
 
-    def _one_by_one(self, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-        """A long segment is taken BLOCK tokens at a time, so that nothing is computed for what they cannot see."""
-        queries, keys, values = (torch.split(array, self.lengths, dim=2) for array in (query, key, value))
+    def _one_by_one(
+        self, query: Tensor, key: Tensor, value: Tensor, scale: float | None, spans: Sequence[tuple[int, int]]
+    ) -> Tensor:
+        """A long segment is taken BLOCK tokens at a time, so that nothing is computed for what they cannot see.
+
+        `spans` says which tokens of each segment have a query, from and to.
+        """
+        queries = torch.split(query, [last - first for first, last in spans], dim=2)
+        keys, values = (torch.split(array, self.lengths, dim=2) for array in (key, value))
         grouped = key.shape[1] != query.shape[1]
         seen: list[Tensor] = []
-        for i, segment in enumerate(self.segments):
-            line, end = (*segment.ancestors, i), self.before(segment)
-            left, start = self.deepest - end, 0
+        for i, (segment, (start, last)) in enumerate(zip(self.segments, spans, strict=True)):
+            if start == last:
+                continue
+            line, before = (*segment.ancestors, i), self.before(segment)
+            left = self.deepest - before
             k, v = (torch.cat([part[j] for j in line], dim=2) for part in (keys, values))
             for block in torch.split(queries[i], BLOCK, dim=2):
-                end += block.shape[2]
-                mask = self.triangle[start : start + block.shape[2], left : left + end]
+                stop = start + block.shape[2]
+                end = before + stop
+                mask = self.triangle[start:stop, left : left + end]
                 output = scaled_dot_product_attention(
                     block, k[:, :, :end], v[:, :, :end], attn_mask=mask, scale=scale, enable_gqa=grouped
                 )
                 seen.append(output.transpose(1, 2))
-                start += block.shape[2]
+                start = stop  # noqa: PLW2901
         return torch.cat(seen, dim=1)
 
 
@@ -149,7 +172,7 @@ def kernel_works(width: int) -> bool:
     try:
         with torch.no_grad(), torch.autocast("cuda", enabled=False):
             ours = wood._at_once(q.bfloat16(), k.bfloat16(), v.bfloat16(), None)
-            plain = wood._one_by_one(q, k, v, None)
+            plain = wood._one_by_one(q, k, v, None, [(0, length) for length in wood.lengths])
     except (ImportError, RuntimeError, TypeError, ValueError):
         return False
     return bool((ours - plain).norm() < 0.02 * plain.norm())
@@ -163,12 +186,12 @@ class Planting:
     positions: list[int] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
 
-    def add(self, tokens: Sequence[int], ancestors: tuple[int, ...] = ()) -> int:
+    def add(self, tokens: Sequence[int], ancestors: tuple[int, ...] = (), asked: tuple[int, int] = (0, 0)) -> int:
         """Lay down a segment; returns its number."""
         first = sum(self.segments[i].length for i in ancestors)
         self.tokens += tokens
         self.positions += range(first, first + len(tokens))
-        self.segments.append(Segment(len(tokens), ancestors))
+        self.segments.append(Segment(len(tokens), ancestors, asked))
         return len(self.segments) - 1
 
 
@@ -186,15 +209,16 @@ def plant(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]) ->
     for prompt, members in rows.items():
         rest = prompt[shared:]
         if len(members) == 1:
-            planted.add([*rest, *replies[members[0]]], stem)
+            reply = replies[members[0]]
+            planted.add([*rest, *reply], stem, (len(rest) - 1, len(rest) + len(reply) - 1))
             start = len(planted.tokens) - len(replies[members[0]])
             columns[members[0]] = list(range(start - 1, len(planted.tokens) - 1))
             continue
-        above = (*stem, planted.add(rest, stem))
+        above = (*stem, planted.add(rest, stem, (len(rest) - 1, len(rest))))
         end = len(planted.tokens) - 1
         for i in members:
             start = len(planted.tokens)
-            planted.add(replies[i], above)
+            planted.add(replies[i], above, (0, len(replies[i]) - 1))
             columns[i] = [end, *range(start, len(planted.tokens) - 1)]
     return planted, [column for row in columns for column in row]
 

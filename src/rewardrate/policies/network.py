@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from rewardrate.errors import InputError
-from rewardrate.policies import ppo
+from rewardrate.policies import ppo, trimmed
 from rewardrate.policies.forest import ATTENTION, Forest, plant
 
 HEAD_ELEMENTS = 1 << 26  # logits held at once: 256 MB in float32
@@ -95,14 +95,18 @@ def silence_dropout(model: nn.Module) -> None:
 
 def reply_hidden(network: Any, pack: Pack) -> Tensor:
     """The trunk's output wherever a reply token is predicted, [N, H]."""
-    options: dict[str, Any] = {}
-    if pack.forest is not None:
-        if network.config._attn_implementation != ATTENTION:
-            raise ValueError("rows share tokens, but the model's attention was changed to one that would mix them")
-        nothing = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=pack.tokens.device)  # keeps the library from a mask
-        options = {"attention_mask": nothing, "position_ids": pack.positions, "forest": pack.forest}
-    output = network(input_ids=pack.tokens, use_cache=False, **options).last_hidden_state
-    return output[pack.rows, pack.columns]  # type: ignore[no-any-return]
+    forest = pack.forest
+    if forest is None:
+        output = network(input_ids=pack.tokens, use_cache=False).last_hidden_state
+        return output[pack.rows, pack.columns]  # type: ignore[no-any-return]
+    if network.config._attn_implementation != ATTENTION:
+        raise ValueError("rows share tokens, but the model's attention was changed to one that would mix them")
+    nothing = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=pack.tokens.device)  # keeps the library from a mask
+    options = {"attention_mask": nothing, "position_ids": pack.positions, "forest": forest, "use_cache": False}
+    if trimmed.knows(network):
+        output = trimmed.asked_hidden(network, pack.tokens, forest, options)
+        return output[0, torch.searchsorted(forest.asked, pack.columns)]
+    return network(input_ids=pack.tokens, **options).last_hidden_state[0, pack.columns]  # type: ignore[no-any-return]
 
 
 class Head:

@@ -43,6 +43,9 @@ def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None
     for kind in (theory, study) if len(places) == 1 else ():
         if (Path(places[0]) / kind.FILE).is_file():
             return Written(write_text(target, "report.html", kind.page(Path(places[0]))))
+    for name in ("figures", "tables"):
+        if (target / name).exists() and not (target / name).is_dir():
+            raise InputError("--out", str(target), f"a file named {name} is where a folder must be", "move it")
     runs, problems = gather(places)
     found = experiments(runs)
     written = write_text(target, "report.html", page(runs, title_of(places, target), problems=problems))

@@ -1,0 +1,153 @@
+"""Sampling by vLLM, on the GPU that also learns: the same interface as the built-in sampler.
+
+Weights reach it through a folder: they are written as bf16 safetensors before every batch and reloaded in place; while
+the learner works, vLLM sleeps and leaves it the memory. Only calls that vLLM documents are used (LLM.generate, sleep,
+wake_up, collective_rpc("reload_weights"), reset_prefix_cache).
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rewardrate.config import build
+from rewardrate.errors import InputError, MissingExtra
+from rewardrate.policies.network import causal
+from rewardrate.policies.sampling import Sample, SamplingSettings, room
+
+MEMORY = Path("/dev/shm")  # files there never touch a disk
+
+
+class VllmSampler:
+    """Draws replies with vLLM. A reply depends on weights, prompt, seed and the row's number, as far as vLLM keeps it.
+
+    The log-probabilities it can report are those of the distribution that was drawn from. They are what PPO uses only
+    when nothing is cut and nothing is penalised; otherwise `logprobs` stays empty.
+    """
+
+    def __init__(self, model: Any, settings: SamplingSettings, stops: Sequence[int]) -> None:
+        self.model = model
+        self.settings = build(SamplingSettings, asdict(settings), "sampling.")
+        self.stops = sorted(set(stops))
+        if hasattr(model, "get_base_model"):
+            rule = "vLLM would have to be given merged weights"
+            raise InputError("sampling.engine", "vllm", f"it does not sample from LoRA here: {rule}", 'use "auto"')
+        library = _library()
+        size = 2 * sum(parameter.numel() for parameter in model.parameters())
+        fits = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 * size
+        self._folder = tempfile.mkdtemp(prefix="rewardrate-", dir=MEMORY if fits else None)
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._parameters = library.SamplingParams
+        self._write()
+        self._asleep = False
+        try:
+            self._one(1, 0, 0)  # vLLM has bounds of its own, on penalties for one
+            self._engine: Any = library.LLM(
+                model=self._folder,
+                skip_tokenizer_init=True,
+                dtype="bfloat16",
+                max_model_len=_context(model),
+                gpu_memory_utilization=self.settings.memory_share,
+                logprobs_mode="processed_logprobs",
+                generation_config="vllm",
+                enable_sleep_mode=True,
+            )
+        except (RuntimeError, ValueError, OSError, AssertionError) as error:
+            rule = f"vLLM did not start ({' '.join(str(error).split())[:300]})"
+            raise InputError("sampling.engine", "vllm", rule, 'use "auto"') from error
+
+    @property
+    def open(self) -> bool:
+        """Whether replies are drawn from softmax(logits / temperature) as it is."""
+        return self.settings.top_p == 1 and self.settings.top_k == 0 and self.settings.presence_penalty == 0
+
+    def sample(self, prompts: Sequence[Sequence[int]], seed: int) -> list[Sample]:
+        """One reply to each prompt (token ids). Raises InputError for an empty prompt or when logits are not finite."""
+        for i, prompt in enumerate(prompts):
+            if not prompt:
+                raise InputError(f"prompts[{i}]", prompt, "it must have at least one token")
+        if seed < 0:
+            raise InputError("seed", seed, "it must not be negative")
+        if not prompts:
+            return []
+        asked = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        parameters = [self._one(len(prompt), seed, row) for row, prompt in enumerate(prompts)]
+        self._wake()
+        try:
+            replies = self._engine.generate(asked, parameters, use_tqdm=False)
+        finally:
+            self._sleep()
+        samples = [self._sample(reply.outputs[0]) for reply in replies]
+        if any(math.isnan(logprob) for sample in samples for logprob in sample.drawn_logprobs):
+            raise InputError("model", self.settings, "its logits are not finite", "go back to an earlier checkpoint")
+        return samples
+
+    def _one(self, length: int, seed: int, row: int) -> Any:
+        settings = self.settings
+        return self._parameters(
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            presence_penalty=settings.presence_penalty,
+            max_tokens=room(self.model, length, settings.new_tokens),
+            stop_token_ids=self.stops,
+            seed=int(np.random.SeedSequence([seed, row]).generate_state(1)[0] >> 1),
+            logprobs=0,  # of the token that was drawn, and of no other
+            detokenize=False,
+        )
+
+    def _sample(self, output: Any) -> Sample:
+        tokens = tuple(int(token) for token in output.token_ids)
+        drawn = tuple(float(table[token].logprob) for table, token in zip(output.logprobs, tokens, strict=True))
+        ended = bool(tokens) and tokens[-1] in self.stops
+        return Sample(tokens, drawn if self.open else (), drawn, ended)
+
+    def _wake(self) -> None:
+        """Bring the engine back with the weights as they are now."""
+        if not self._asleep:
+            return  # it has just been started from them
+        self._write()
+        self._engine.wake_up(tags=["weights"])
+        self._engine.collective_rpc("reload_weights")
+        self._engine.wake_up(tags=["kv_cache"])
+        self._engine.reset_prefix_cache()  # what it remembers was computed with other weights
+        self._asleep = False
+
+    def _sleep(self) -> None:
+        self._engine.sleep(level=2)  # weights and cache are both given up
+        self._asleep = True
+
+    @torch.no_grad()
+    def _write(self) -> None:
+        """The model as it is now, in bf16, in the folder that the engine reads."""
+        model = causal(self.model)
+        ours = model.config._attn_implementation
+        state = model.state_dict()
+        places = {tensor.data_ptr(): tensor.to(torch.bfloat16).cpu() for tensor in state.values()}
+        half = {name: places[tensor.data_ptr()] for name, tensor in state.items()}  # what is tied stays tied
+        try:
+            model.set_attn_implementation("sdpa")  # the name of ours is known nowhere else
+            model.save_pretrained(self._folder, state_dict=half)
+        finally:
+            model.set_attn_implementation(ours)
+
+
+def _library() -> Any:
+    try:
+        import vllm
+    except ImportError:
+        raise MissingExtra('sampling.engine = "vllm"', "vllm", "vllm") from None
+    return vllm
+
+
+def _context(model: Any) -> int | None:
+    return getattr(causal(model).config.get_text_config(), "max_position_embeddings", None)

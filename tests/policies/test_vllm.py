@@ -1,0 +1,215 @@
+"""One contract for every sampler: the built-in one, vLLM where it is installed, and a stand-in for it elsewhere."""
+
+import dataclasses
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the agent extra")
+pytest.importorskip("transformers", reason="needs the agent extra")
+
+import vllm_standin  # noqa: E402
+from rewardrate.errors import InputError, MissingExtra  # noqa: E402
+from rewardrate.policies import LanguageModelPolicy, LearnerSettings  # noqa: E402
+from rewardrate.policies.learner import Experience, Learner  # noqa: E402
+from rewardrate.policies.models import LoraSettings, add_lora  # noqa: E402
+from rewardrate.policies.sampling import Sampler, SamplingSettings  # noqa: E402
+from rewardrate.policies.vllm import VllmSampler  # noqa: E402
+
+OPEN = SamplingSettings(temperature=0.8, top_p=1.0, top_k=0, presence_penalty=0.0, new_tokens=20)
+PAPER = dataclasses.replace(OPEN, temperature=0.7, top_p=0.8, top_k=20, presence_penalty=1.5)
+LIKELIEST = dataclasses.replace(OPEN, top_k=1)
+PROMPTS = [(1, 2, 3), (4,), (1, 2, 3), (5, 6, 7, 8, 9)]
+STOPS = [3, 7]
+
+
+@pytest.fixture(params=["builtin", "standin", "vllm"])
+def engine(request, monkeypatch, build):
+    """(make a sampler, a model that it can hold)."""
+    kind = request.param
+    if kind == "vllm":
+        pytest.importorskip("vllm", reason="vLLM is not installed: the contract is NOT tried on it here")
+        if not torch.cuda.is_available():
+            pytest.skip("vLLM needs an NVIDIA GPU: the contract is NOT tried on it here")
+    elif kind == "standin":
+        monkeypatch.setitem(sys.modules, "vllm", vllm_standin)
+    model = build.llama(hidden_size=256, num_attention_heads=4, intermediate_size=128)  # heads as wide as kernels want
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.to(torch.bfloat16))  # so that half precision changes no weight
+    model = model.cuda() if kind == "vllm" else model
+
+    def make(settings):
+        name = "auto" if kind == "builtin" else "vllm"
+        sampler = Sampler if kind == "builtin" else VllmSampler
+        return sampler(model, dataclasses.replace(settings, engine=name), STOPS)
+
+    return make, model
+
+
+def best_reply(model, prompt, most):
+    """The likeliest token, again and again."""
+    tokens = []
+    while len(tokens) < most and (not tokens or tokens[-1] not in STOPS):
+        ids = torch.tensor([[*prompt, *tokens]], device=next(model.parameters()).device)
+        tokens.append(int(model(ids).logits[0, -1].argmax()))
+    return tuple(tokens)
+
+
+@pytest.mark.parametrize("settings", [OPEN, PAPER], ids=["open", "paper"])
+def test_every_prompt_gets_a_reply_that_ends_at_a_stop_or_at_the_limit(engine, build, settings):
+    make, _ = engine
+    samples = make(settings).sample(PROMPTS, seed=1)
+    assert len(samples) == len(PROMPTS)
+    for sample in samples:
+        assert 1 <= len(sample.tokens) <= settings.new_tokens
+        assert all(0 <= token < build.vocabulary for token in sample.tokens)
+        assert sample.finished == (sample.tokens[-1] in STOPS)
+        assert sample.finished or len(sample.tokens) == settings.new_tokens
+        assert not set(sample.tokens[:-1]) & set(STOPS)
+        assert len(sample.drawn_logprobs) == len(sample.tokens)
+        assert all(logprob <= 1e-4 for logprob in sample.drawn_logprobs)
+        assert len(sample.logprobs) in (0, len(sample.tokens))
+
+
+def test_the_seed_and_the_row_decide_the_reply(engine):
+    make, _ = engine
+    sampler = make(OPEN)
+    first, again, other = (sampler.sample(PROMPTS * 2, seed=seed) for seed in (1, 1, 2))
+    assert [one.tokens for one in first] == [one.tokens for one in again]
+    assert [one.tokens for one in first] != [one.tokens for one in other]
+    assert first[0].tokens != first[2].tokens, "rows with the same prompt draw for themselves"
+
+
+def test_what_is_reported_is_what_ppo_computes_when_nothing_is_cut(engine):
+    make, model = engine
+    samples = make(OPEN).sample(PROMPTS, seed=3)
+    rows = [Experience(p, s.tokens, 0.0, s.logprobs) for p, s in zip(PROMPTS, samples, strict=True)]
+    learner = Learner(model, LearnerSettings(kl_coefficient=0.0), temperature=OPEN.temperature)
+    _, metrics = learner.prepare(rows)
+    assert metrics["sampler_gap"] < 0.05
+    assert all(sample.logprobs == pytest.approx(sample.drawn_logprobs, abs=1e-4) for sample in samples)
+
+
+def test_the_likeliest_token_always_when_only_one_may_be_drawn(engine):
+    make, model = engine
+    expected = [best_reply(model, prompt, 20) for prompt in PROMPTS]
+    assert [sample.tokens for sample in make(LIKELIEST).sample(PROMPTS, seed=0)] == expected
+
+
+def test_replies_follow_the_weights_when_they_move(engine):
+    make, model = engine
+    sampler = make(LIKELIEST)
+    before = [sample.tokens for sample in sampler.sample(PROMPTS, seed=0)]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_((parameter + 0.3 * torch.randn_like(parameter)).to(torch.bfloat16))
+    after = [sample.tokens for sample in sampler.sample(PROMPTS, seed=0)]
+    assert after == [best_reply(model, prompt, 20) for prompt in PROMPTS]
+    assert after != before
+
+
+def test_a_prompt_near_the_end_of_the_context_gets_what_room_there_is(engine):
+    make, _ = engine
+    sampler = make(OPEN)
+    (sample,) = sampler.sample([(1,) * 254], seed=0)
+    assert len(sample.tokens) <= 2
+    with pytest.raises(InputError, match="shorter than the model's 256"):
+        sampler.sample([(1,) * 256], seed=0)
+
+
+def test_nonsense_is_refused_and_nothing_asked_is_nothing_drawn(engine):
+    make, _ = engine
+    sampler = make(OPEN)
+    with pytest.raises(InputError, match=r"prompts\[1\]"):
+        sampler.sample([(1,), ()], seed=0)
+    with pytest.raises(InputError, match="seed"):
+        sampler.sample([(1,)], seed=-1)
+    assert sampler.sample([], seed=0) == []
+
+
+def test_weights_that_are_not_numbers_are_told_and_not_sampled_from(engine):
+    make, model = engine
+    sampler = make(OPEN)
+    sampler.sample(PROMPTS[:1], seed=0)
+    with torch.no_grad():
+        model.get_input_embeddings().weight.fill_(torch.nan)
+    with pytest.raises((InputError, RuntimeError)):
+        sampler.sample(PROMPTS[:1], seed=0)
+
+
+# ---- only vLLM's
+
+
+@pytest.fixture
+def _standin(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", vllm_standin)
+
+
+VLLM = dataclasses.replace(OPEN, engine="vllm")
+
+
+@pytest.mark.usefixtures("_standin")
+def test_it_sleeps_while_others_work_and_wakes_with_fresh_weights_in_the_documented_order(build):
+    sampler = VllmSampler(build.llama(), VLLM, STOPS)
+    for seed in range(2):
+        sampler.sample(PROMPTS, seed)
+    waking = ["wake weights", "reload_weights", "wake kv_cache", "reset"]
+    assert sampler._engine.calls == ["generate", "sleep 2", *waking, "generate", "sleep 2"]
+
+
+@pytest.mark.usefixtures("_standin")
+def test_when_tokens_are_cut_it_reports_no_log_probability_for_ppo_and_learning_from_it_is_refused(build):
+    cut = dataclasses.replace(PAPER, engine="vllm")
+    samples = VllmSampler(build.llama(), cut, STOPS).sample(PROMPTS, seed=0)
+    assert {sample.logprobs for sample in samples} == {()}
+    learner = Learner(build.llama(), LearnerSettings(old_logprobs="sampled"))
+    with pytest.raises(InputError, match="reported none"):
+        learner.update([Experience(p, s.tokens, 1.0, s.logprobs) for p, s in zip(PROMPTS, samples, strict=True)])
+
+
+@pytest.mark.usefixtures("_standin")
+def test_a_policy_samples_with_it_learns_and_samples_on(build):
+    language = build.language()
+    owner = LanguageModelPolicy(language, dataclasses.replace(VLLM, top_k=1), LearnerSettings(learning_rate=0.05))
+    asked = [[{"role": "user", "content": "ab"}]] * 3
+    for seed in range(3):
+        proposals = owner.propose(asked, seed)
+        prompt = proposals[0].prompt_tokens
+        half = build.llama()
+        half.load_state_dict({k: v.to(torch.bfloat16).float() for k, v in language.model.state_dict().items()})
+        with torch.no_grad():
+            first = int(half(torch.tensor([prompt])).logits[0, -1].argmax())
+        assert proposals[0].reply_tokens[0] == first
+        owner.learn(proposals, [1.0, -1.0, 0.0])
+
+
+@pytest.mark.usefixtures("_standin")
+def test_lora_is_refused(build):
+    pytest.importorskip("peft", reason="optional")
+    with pytest.raises(InputError, match="LoRA"):
+        VllmSampler(add_lora(build.llama(), LoraSettings(rank=2)), VLLM, STOPS)
+
+
+def test_without_vllm_the_command_that_adds_it_is_told(build, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(MissingExtra, match=r"rewardrate\[vllm\]"):
+        VllmSampler(build.llama(), VLLM, STOPS)
+
+
+def test_an_engine_that_does_not_start_is_a_mistake_of_the_recipe_told_in_one_line(build, monkeypatch):
+    class Broken:
+        SamplingParams = vllm_standin.SamplingParams
+
+        @staticmethod
+        def LLM(**options):
+            raise RuntimeError("no GPU\nwas found")
+
+    monkeypatch.setitem(sys.modules, "vllm", Broken)
+    with pytest.raises(InputError, match=r"vLLM did not start \(no GPU was found\)"):
+        VllmSampler(build.llama(), VLLM, STOPS)
+
+
+def test_the_built_in_sampler_does_not_pretend_to_be_it(build):
+    with pytest.raises(InputError, match="VllmSampler"):
+        Sampler(build.llama(), VLLM, STOPS)
