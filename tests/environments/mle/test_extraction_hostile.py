@@ -2,6 +2,7 @@
 
 import ast
 import random
+import sys
 import time
 import warnings
 
@@ -17,7 +18,8 @@ train = pd.read_csv("train.csv")
 submission = pd.DataFrame({"id": train["id"], "EAP": 0.5})
 submission.to_csv("submission.csv", index=False)
 """
-SECONDS = 2.0  # of processor time, for any reply; the slowest below takes one on a slow core
+# Of processor time, for any reply; the slowest below takes one on a slow core, several while coverage counts lines.
+SECONDS = 2.0 if sys.gettrace() is None else 8.0
 
 
 def fenced(code, tag="python", marks="```"):
