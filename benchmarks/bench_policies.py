@@ -1,11 +1,10 @@
-"""The sampler against the library's `generate`, and one PPO update, side by side in one run.
+"""The sampler against the library's `generate`, side by side in one run (the learner: bench_ppo.py).
 
-    python benchmarks/bench_policies.py [sampler|update|all] [--shape 135M] [--rows 128] [--micro-batch 32]
+    python benchmarks/bench_policies.py [--shape 135M] [--rows 128]
 
 Weights are random, of a known model's shape: speed does not depend on what they say, and nothing is downloaded. All
 ways draw the same number of tokens with the same temperature, top-p and top-k; none may end early. Every way is run
-once unmeasured (`first` is that run: compilation, recording), then the best of `--rounds` counts. TFLOP/s are model
-FLOPs (2 per weight and token and pass, attention added, recomputation not counted) over seconds. Seconds are wall time
+once unmeasured (`first` is that run: compilation, recording), then the best of `--rounds` counts. Seconds are wall time
 on a GPU and time of our own process on a CPU.
 """
 
@@ -21,8 +20,6 @@ from typing import Any
 import torch
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-from rewardrate.policies.learner import Experience, Learner, LearnerSettings
-from rewardrate.policies.network import trunk
 from rewardrate.policies.sampling import Sampler, SamplingSettings
 
 SHAPES = {  # vocabulary, width, inner width, layers, heads, key heads
@@ -137,73 +134,20 @@ def show(distinct: bool, way: str, call: Callable[[], object], drawn: int, round
     return slowest
 
 
-def flops(model: Any, arguments: argparse.Namespace, own_critic: bool) -> float:
-    """Model FLOPs of one update: passes of 2 per weight and token; a backward pass counts as two."""
-    vocabulary, width = SHAPES[arguments.shape][:2]
-    inner = sum(p.numel() for p in trunk(model).parameters()) - vocabulary * width
-    rows, reply, length = arguments.rows, arguments.new, arguments.prompt + arguments.new
-    layers = SHAPES[arguments.shape][3]
-    body = rows * (2 * inner * length + 2 * layers * width * length**2)  # causal attention: half of 4 L w T^2
-    head = rows * 2 * vocabulary * width * reply
-    policy, reference, critic = 4, 1, 4 if own_critic else 0
-    return (policy + reference + critic) * body + (policy + reference) * head
-
-
-def measure_update(arguments: argparse.Namespace) -> None:
-    print(
-        f"\none PPO update, {arguments.shape}, {arguments.rows} rows of {arguments.prompt} + {arguments.new} tokens\n"
-    )
-    print(
-        "| critic | micro-batch | first | seconds | tokens/s | TFLOP/s | peak memory |\n|---|---|---|---|---|---|---|"
-    )
-    generator = torch.Generator().manual_seed(2)
-    asked = prompts(arguments.rows, arguments.prompt, distinct=True)
-    replies = torch.randint(5, 2000, (arguments.rows, arguments.new), generator=generator).tolist()
-    rows = [
-        Experience(prompt, tuple(reply), float(i % 3))
-        for i, (prompt, reply) in enumerate(zip(asked, replies, strict=True))
-    ]
-    for critic in ("own", "shared"):
-        model = network(arguments.shape, torch.float32)
-        settings = LearnerSettings(
-            critic=critic, micro_batch=arguments.micro_batch, gradient_checkpointing=arguments.checkpointing
-        )
-        learner = Learner(model, settings, temperature=0.7)
-        if DEVICE.type == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-        first, seconds = timed(lambda learner=learner: learner.update(rows), arguments.rounds)
-        work = flops(model, arguments, critic == "own")
-        peak = f"{torch.cuda.max_memory_allocated() / 2**30:.1f} GiB" if DEVICE.type == "cuda" else "-"
-        tokens = arguments.rows * (arguments.prompt + arguments.new)
-        print(
-            f"| {critic} | {arguments.micro_batch} | {first:.1f} s | {seconds:.2f} s | {tokens / seconds:,.0f} "
-            f"| {work / seconds / 1e12:.2f} | {peak} |",
-            flush=True,
-        )
-        del learner, model
-        gc.collect()
-
-
 def main() -> None:
     gpu = DEVICE.type == "cuda"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=["sampler", "update", "all"], default="all")
     parser.add_argument("--shape", choices=list(SHAPES), default="135M" if gpu else "5M")
     parser.add_argument("--rows", type=int, default=128 if gpu else 16)
     parser.add_argument("--prompt", type=int, default=336)
     parser.add_argument("--new", type=int, default=512 if gpu else 128)
-    parser.add_argument("--micro-batch", type=int, default=32 if gpu else 4)
-    parser.add_argument("--checkpointing", action="store_true", help="recompute layers in the backward pass")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="torch threads on a CPU (default 1)")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     name = torch.cuda.get_device_name() if gpu else f"CPU, {arguments.threads} thread(s)"
     print(f"{name}, torch {torch.__version__}")
-    if arguments.part in ("sampler", "all"):
-        compare_samplers(arguments)
-    if arguments.part in ("update", "all"):
-        measure_update(arguments)
+    compare_samplers(arguments)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,65 +130,57 @@ def draw_horizon(study: Study, contexts: int, stem: Path, column: str = "regret"
 
 def draw_curves(study: Study, contexts: int, stem: Path) -> list[Path]:
     """Regret against step: families down, arms across."""
+
+    def panel(axis: Any, family: str, arms: int) -> None:
+        _agents(axis, study, {"family": family, "contexts": contexts, "arms": arms}, "regret")
+        _scale(axis)
+
+    return _panels(study, panel, "regret", 2.1, stem)
+
+
+def draw_prices(study: Study, contexts: int, stem: Path) -> list[Path]:
+    """What each agent thinks a second is worth, over the optimal rate."""
+
+    def panel(axis: Any, family: str, arms: int) -> None:
+        cell = {"family": family, "contexts": contexts, "arms": arms}
+        here = _select(study.evaluation, cell)
+        if here:
+            _agents(axis, study, cell, "price", here[0]["optimal_rate"])
+        axis.axhline(1.0, color=INK, lw=0.9, ls="--")
+        axis.set_ylim(-0.05, 1.75)
+
+    return _panels(study, panel, "price / optimal rate", 2.0, stem)
+
+
+def _agents(axis: Any, study: Study, cell: dict[str, Any], column: str, unit: float = 1.0) -> None:
+    """The curve of every agent in a cell, with its band, in units of `unit`."""
+    names = (column, f"{column}_low", f"{column}_high")
+    for agent in study.agents:
+        points = [(row["step"], *(row[name] / unit for name in names)) for row in study.curve(**cell, agent=agent)]
+        if points:
+            _line(axis, np.array(points).T, look(agent, study.agents))
+
+
+def _panels(study: Study, panel: Callable[[Any, str, int], None], label: str, height: float, stem: Path) -> list[Path]:
+    """One panel for each family (down) and number of arms (across), steps on a logarithmic axis."""
     plt = pyplot()
     rows, columns = len(study.families), len(study.arms)
     figure, axes = plt.subplots(
         rows,
         columns,
-        figsize=(2.7 * columns + 0.6, 2.1 * rows + 0.7),
+        figsize=(2.7 * columns + 0.6, height * rows + 0.7),
         sharex=True,
         squeeze=False,
         constrained_layout=True,
     )
     for i, family in enumerate(study.families):
         for j, arms in enumerate(study.arms):
-            axis = axes[i][j]
-            for agent in study.agents:
-                curve = study.curve(family=family, contexts=contexts, arms=arms, agent=agent)
-                points = [(row["step"], row["regret"], row["regret_low"], row["regret_high"]) for row in curve]
-                if points:
-                    _line(axis, np.array(points).T, look(agent, study.agents))
-            axis.set_xscale("log")
-            _scale(axis)
-            axis.set_title(f"{family}, K = {arms}", fontsize=9)
+            panel(axes[i][j], family, arms)
+            axes[i][j].set_xscale("log")
+            axes[i][j].set_title(f"{family}, K = {arms}", fontsize=9)
+        axes[i][0].set_ylabel(label)
     for axis in axes[-1]:
         axis.set_xlabel("step")
-    for row in axes:
-        row[0].set_ylabel("regret")
-    _legend(figure, axes[0][0])
-    paths = save(figure, stem)
-    plt.close(figure)
-    return paths
-
-
-def draw_prices(study: Study, contexts: int, stem: Path) -> list[Path]:
-    """What each agent thinks a second is worth, over the optimal rate."""
-    plt = pyplot()
-    rows, columns = len(study.families), len(study.arms)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(2.7 * columns + 0.6, 2.0 * rows + 0.7), sharex=True, sharey=True, squeeze=False,
-        constrained_layout=True,
-    )  # fmt: skip
-    for i, family in enumerate(study.families):
-        for j, arms in enumerate(study.arms):
-            axis = axes[i][j]
-            here = _select(study.evaluation, {"family": family, "contexts": contexts, "arms": arms})
-            if not here:
-                continue
-            best = here[0]["optimal_rate"]
-            for agent in study.agents:
-                curve = study.curve(family=family, contexts=contexts, arms=arms, agent=agent)
-                points = [(r["step"], r["price"] / best, r["price_low"] / best, r["price_high"] / best) for r in curve]
-                if points:
-                    _line(axis, np.array(points).T, look(agent, study.agents))
-            axis.axhline(1.0, color=INK, lw=0.9, ls="--")
-            axis.set_xscale("log")
-            axis.set_ylim(-0.05, 1.75)
-            axis.set_title(f"{family}, K = {arms}", fontsize=9)
-    for axis in axes[-1]:
-        axis.set_xlabel("step")
-    for row in axes:
-        row[0].set_ylabel("price / optimal rate")
     _legend(figure, axes[0][0])
     paths = save(figure, stem)
     plt.close(figure)

@@ -18,8 +18,7 @@ train = pd.read_csv("train.csv")
 submission = pd.DataFrame({"id": train["id"], "EAP": 0.5})
 submission.to_csv("submission.csv", index=False)
 """
-# Of processor time, for any reply; the slowest below takes one on a slow core, several while coverage counts lines.
-SECONDS = 2.0 if sys.gettrace() is None else 8.0
+SECONDS = 2.0  # of processor time, for any reply; the slowest below takes one on a slow core
 
 
 def fenced(code, tag="python", marks="```"):
@@ -114,9 +113,15 @@ SLOW = {  # what Python, or a careless reader, takes seconds or minutes for
 
 def answered(reply):
     """What is extracted, after at most so much time."""
-    start = time.process_time()
-    found = extract(reply)
-    assert time.process_time() - start < SECONDS
+    counting = sys.gettrace()
+    sys.settrace(None)  # counting lines for coverage takes longer than the work that is timed
+    try:
+        start = time.process_time()
+        found = extract(reply)
+        taken = time.process_time() - start
+    finally:
+        sys.settrace(counting)
+    assert taken < SECONDS
     assert (found.code is None) == bool(found.problem)
     assert "\n" not in found.problem
     assert len(found.problem) < 400
