@@ -1,6 +1,6 @@
 """The sampler against the library's `generate`, side by side in one run (the learner: bench_ppo.py).
 
-    python benchmarks/bench_policies.py [--shape 135M] [--rows 128]
+    python benchmarks/bench_policies.py [--shape 135M] [--rows 128] [--engines graph fused]
 
 Weights are random, of a known model's shape: speed does not depend on what they say, and nothing is downloaded. All
 ways draw the same number of tokens with the same temperature, top-p and top-k; none may end early. Every way is run
@@ -100,11 +100,12 @@ def compare_samplers(arguments: argparse.Namespace) -> None:
     )
     print("| prompts | way | first | seconds | tokens/s | ratio |\n|---|---|---|---|---|---|")
     engines = ["eager", "graph", "compiled", "fused"] if DEVICE.type == "cuda" else ["eager"]
-    for distinct in (False, True):
+    engines = [engine for engine in engines if engine in (arguments.engines or engines)]
+    for distinct in {"equal": [False], "distinct": [True], "both": [False, True]}[arguments.prompts]:
         asked = prompts(arguments.rows, arguments.prompt, distinct)
         model = network(arguments.shape, dtype)
         ways: dict[str, Callable[[], object]] = {"generate": theirs(model, asked, settings, None)}
-        if DEVICE.type == "cuda":
+        if DEVICE.type == "cuda" and not arguments.engines:
             ways["generate, static cache"] = theirs(model, asked, settings, "static")
         slowest = None
         for way, call in ways.items():
@@ -140,6 +141,8 @@ def main() -> None:
     parser.add_argument("--shape", choices=list(SHAPES), default="135M" if gpu else "5M")
     parser.add_argument("--rows", type=int, default=128 if gpu else 16)
     parser.add_argument("--prompt", type=int, default=336)
+    parser.add_argument("--prompts", choices=["equal", "distinct", "both"], default="both")
+    parser.add_argument("--engines", nargs="+", help="only these of ours, beside the library's default (default: all)")
     parser.add_argument("--new", type=int, default=512 if gpu else 128)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="torch threads on a CPU (default 1)")

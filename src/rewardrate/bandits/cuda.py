@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -26,6 +27,8 @@ from rewardrate.bandits.jobs import Batch, Finished
 from rewardrate.bandits.sampled_card import LARGEST, launch_sampled
 from rewardrate.bandits.trial import make_loop, tables_of
 from rewardrate.errors import InputError
+
+warnings.filterwarnings("ignore", message=".*Grid size")  # few trials leave most of the card idle, and are soon done
 
 THREADS = 32  # trials of a block: small, so that few trials still reach every multiprocessor
 IN_FLIGHT = 48  # batches on the card at a time, each in its own stream

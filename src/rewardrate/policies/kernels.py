@@ -8,16 +8,12 @@ Shapes: n rows, H heads, G heads of keys, D head width, C capacity of the cache.
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def add_norm(
-    x: Any, change: Any, weight: Any, out: Any, width: Any, eps: Any, add: tl.constexpr, block: tl.constexpr
-) -> None:
+def add_norm(x, change, weight, out, width, eps, add: tl.constexpr, block: tl.constexpr) -> None:
     """Add, then norm: x += change (if `add`); out = weight * x / sqrt(mean(x^2) + eps). Grid (n); x [n, width]."""
     at = tl.program_id(0) * width + tl.arange(0, block)
     inside = tl.arange(0, block) < width
@@ -34,17 +30,17 @@ def add_norm(
 
 @triton.jit
 def rotate_store(
-    qkv: Any,
-    cosines: Any,
-    sines: Any,
-    position: Any,
-    column: Any,
-    query: Any,
-    keys: Any,
-    held: Any,
-    heads: Any,
-    groups: Any,
-    capacity: Any,
+    qkv,
+    cosines,
+    sines,
+    position,
+    column,
+    query,
+    keys,
+    held,
+    heads,
+    groups,
+    capacity,
     width: tl.constexpr,
 ) -> None:
     """Rotate queries and keys by their position; keys and values go to `column` of the cache.
@@ -75,16 +71,16 @@ def rotate_store(
 
 @triton.jit
 def attend(
-    query: Any,
-    keys: Any,
-    held: Any,
-    hidden: Any,
-    column: Any,
-    sums: Any,
-    tops: Any,
-    shares: Any,
-    scale: Any,
-    capacity: Any,
+    query,
+    keys,
+    held,
+    hidden,
+    column,
+    sums,
+    tops,
+    shares,
+    scale,
+    capacity,
     each: tl.constexpr,
     padded: tl.constexpr,
     width: tl.constexpr,
@@ -133,7 +129,7 @@ def attend(
 
 
 @triton.jit
-def combine(sums: Any, tops: Any, shares: Any, out: Any, width: tl.constexpr, parts: tl.constexpr) -> None:
+def combine(sums, tops, shares, out, width: tl.constexpr, parts: tl.constexpr) -> None:
     """The parts of every head's attention into one. Grid (n * H); out [n, H, D]."""
     head = tl.program_id(0)
     part, inner = tl.arange(0, parts), tl.arange(0, width)
@@ -146,7 +142,7 @@ def combine(sums: Any, tops: Any, shares: Any, out: Any, width: tl.constexpr, pa
 
 
 @triton.jit
-def gate(both: Any, out: Any, width: Any, block: tl.constexpr) -> None:
+def gate(both, out, width, block: tl.constexpr) -> None:
     """Gate: out = silu(left half) * right half of both [n, 2 * width]. Grid (n, width / block)."""
     row = tl.program_id(0)
     at = tl.program_id(1) * block + tl.arange(0, block)

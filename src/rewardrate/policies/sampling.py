@@ -41,7 +41,7 @@ class SamplingSettings:
     "Rows generated side by side; nothing: all. Changes time and memory, not which reply a row gets."
     engine: Literal["auto", "eager", "graph", "compiled", "fused", "vllm"] = "auto"
     """eager: plain. graph: a step is recorded on the GPU and replayed. compiled: the same after torch.compile, slow to
-    start. fused: the same with kernels of our own, for Llama and Qwen2. auto: eager on a CPU, graph on a GPU. vllm: the
+    start. fused: the same with kernels of our own, for Llama and Qwen2. auto: eager on a CPU; on a GPU fused where it can be, else graph. vllm: the
     library of that name, if it is installed."""
     memory_share: Annotated[float, Between(0.05, 0.95)] = 0.4
     "Share of the GPU's memory that vLLM may fill while it samples; the learner needs the rest."
@@ -138,12 +138,15 @@ class Sampler:
         asked = self.settings.engine
         if asked == "vllm":
             raise InputError("sampling.engine", asked, "this is the built-in sampler", "make a VllmSampler")
-        if asked == "fused" and not (self.plain and fusible(causal(self.model))):
+        can_fuse = asked in ("auto", "fused") and self.plain and fusible(causal(self.model))
+        if asked == "fused" and not can_fuse:
             rule = "it needs a plain Llama or Qwen2 model, a GPU and triton"
             raise InputError("sampling.engine", asked, rule, 'set it to "auto"')
         if not self.plain or (asked == "auto" and self.device.type != "cuda"):
             return "eager"
-        return "graph" if asked == "auto" else asked
+        if asked == "auto":
+            return "fused" if can_fuse else "graph"
+        return asked
 
     def _generate(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, rooms: Tensor) -> list[Sample]:
         if self.engine != "eager":
