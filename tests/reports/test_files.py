@@ -54,3 +54,9 @@ def test_one_arm_alone_has_no_table(both, tmp_path):
     written = files.write([both / "rpg"], tmp_path)
     assert written.tables == ()
     assert written.table is None
+
+
+def test_a_bandit_experiment_has_its_figure_already(tmp_path):
+    (tmp_path / "experiment.json").write_text("{}")
+    with pytest.raises(InputError, match=r"one bandit experiment.*rewardrate bandit study"):
+        files.write([tmp_path])

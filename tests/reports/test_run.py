@@ -84,7 +84,7 @@ def test_other_price_scales_are_arms_of_their_own(both, tmp_path):
     assert runs.read(both / "vanilla").price_scale == 0.0
 
 
-def test_a_run_that_cannot_be_read_is_left_out_only_below_a_folder(both, tmp_path):
+def test_a_run_that_cannot_be_read_is_left_out_unless_it_is_the_only_one(both, tmp_path):
     toy_agent.loop(tmp_path / "new", steps=1).log.close()
     made_run.make(tmp_path / "old", steps=1, batch=2)
     found, problems = runs.gather([tmp_path, both])
@@ -93,6 +93,7 @@ def test_a_run_that_cannot_be_read_is_left_out_only_below_a_folder(both, tmp_pat
     with pytest.raises(InputError, match="no finished step yet"):
         runs.gather([tmp_path / "new"])
     assert len(runs.gather([both, both / "rpg"])[0]) == 2  # named twice, read once
+    assert len(runs.gather([both / "rpg", tmp_path / "new"])[1]) == 1
 
 
 def test_a_score_without_a_direction_is_not_compared(tmp_path):

@@ -69,6 +69,7 @@ class World:
 
     MOST_ARMS: ClassVar[int] = 10_000
     MOST_CONTEXTS: ClassVar[int] = 10_000
+    MOST_CELLS: ClassVar[int] = 10_000_000  # arms times contexts: tables of 80 MB
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, str) or self.family not in FAMILIES:
@@ -78,6 +79,9 @@ class World:
             if number > most:
                 raise InputError(name, number, f"it must be at most {most:,}")
             object.__setattr__(self, name, number)
+        if self.arms * self.contexts > self.MOST_CELLS:
+            size = f"{self.arms} x {self.contexts}"
+            raise InputError("arms x contexts", size, f"it must be at most {self.MOST_CELLS:,}", "take fewer of either")
 
     @property
     def actions(self) -> int:

@@ -43,6 +43,10 @@ def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None
     for kind in (theory, study) if len(places) == 1 else ():
         if (Path(places[0]) / kind.FILE).is_file():
             return Written(write_text(target, "report.html", kind.page(Path(places[0]))))
+    for place in places:
+        if (Path(place) / "experiment.json").is_file():
+            rule = "it holds one bandit experiment, which is drawn already: experiment.png"
+            raise InputError("run", str(place), rule, "for a page of many: rewardrate bandit study")
     for name in ("figures", "tables"):
         if (target / name).exists() and not (target / name).is_dir():
             raise InputError("--out", str(target), f"a file named {name} is where a folder must be", "move it")

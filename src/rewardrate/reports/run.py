@@ -190,10 +190,11 @@ def find(folder: Path) -> list[Run]:
     return [read(path) for path in folders(folder)]
 
 
-def gather(places: Iterable[Path]) -> tuple[list[Run], list[str]]:
+def gather(places: Sequence[Path]) -> tuple[list[Run], list[str]]:
     """The runs of several folders, and a line for each that is left out; InputError if not one can be read.
 
-    A folder that is named itself must be readable; one that was found below it may still be at its first step.
+    The only one that is named must be readable; of several, or of those found below a folder, some may be at their
+    first step or damaged.
     """
     found: dict[Path, Run] = {}
     problems: list[str] = []
@@ -205,7 +206,7 @@ def gather(places: Iterable[Path]) -> tuple[list[Run], list[str]]:
             try:
                 found[path.resolve()] = read(path)
             except InputError as error:
-                if len(paths) == 1:
+                if len(paths) == len(places) == 1:
                     raise
                 problems.append(str(error))
     if not found:
