@@ -146,7 +146,7 @@ def test_a_filler_arm_is_optimal_in_some_large_worlds():
         (("E1", 10.5, 4), "arms = 10.5"),
         (("E1", True, 4), "arms = True"),
         (("E1", 10, 10**9), "contexts = 1000000000: it must be at most"),
-        (("E1", 9_000, 9_000), "arms x contexts = .9000 x 9000.: it must be at most 10,000,000"),
+        (("E1", 9_000, 9_000), "arms x contexts = '9000 x 9000': it must be at most 10,000,000"),
     ],
 )
 def test_a_world_that_does_not_exist_is_refused_in_one_line(arguments, words):
