@@ -188,3 +188,17 @@ def test_every_shipped_recipe_loads():
     for path in (Path(__file__).parent.parent / "recipes").glob("*.toml"):
         kind = next((cls for name, cls in kinds.items() if path.stem.startswith(name)), Recipe)
         assert config.load(kind, path) is not None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    estimator: Annotated[Niw | Fixed, config.KindUnlessGiven("niw")] = field(default_factory=Niw)
+
+
+def test_a_union_may_say_which_kind_a_table_without_one_means():
+    assert config.build(Chosen, {"estimator": {"forgetting": 0.5}}).estimator == Niw(forgetting=0.5)
+    assert config.build(Chosen, {"estimator": {"kind": "fixed", "rate": 2}}).estimator == Fixed(rate=2.0)
+    with pytest.raises(InputError, match=r"estimator\.rate"):
+        config.build(Chosen, {"estimator": {"rate": 2}})
+    with pytest.raises(InputError, match=r"estimator\.kind"):
+        config.build(Chosen, {"estimator": 3})

@@ -30,7 +30,7 @@ LAYERS = {
     "scale": 3,
     "cli": 4,
 }
-GROUND = {"errors", "config", "__init__", "__main__", "__version__"}  # layer 0: what every room may stand on
+GROUND = {"errors", "config", "chat", "__init__", "__main__", "__version__"}  # layer 0: what every room may stand on
 MAY_MEET = {("scale", "training")}
 TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "reports", "cli"]
 

@@ -46,6 +46,13 @@ class Between:
     high: float
 
 
+@dataclass(frozen=True)
+class KindUnlessGiven:
+    """Which member of a tagged union a table without `kind` means; a marker inside `Annotated`."""
+
+    kind: str
+
+
 def load(cls: type[Config], source: Path | None = None, overrides: Iterable[str] = ()) -> Config:
     """The config that `source` (TOML) and then `overrides` ("a.b=c") describe. Raises InputError."""
     table = read_toml(source) if source else {}
@@ -158,6 +165,9 @@ def _convert(hint: Any, value: Any, field: str) -> Any:
     origin = get_origin(hint)
     if origin is Annotated:
         inner, *limits = get_args(hint)
+        for limit in limits:
+            if isinstance(limit, KindUnlessGiven) and isinstance(value, Mapping):
+                value = {"kind": limit.kind, **value}
         converted = _convert(inner, value, field)
         for limit in limits:
             _check_limit(limit, converted, field)

@@ -41,8 +41,8 @@ class SamplingSettings:
     "Rows generated side by side; nothing: all. Changes time and memory, not which reply a row gets."
     engine: Literal["auto", "eager", "graph", "compiled", "fused", "vllm"] = "auto"
     """eager: plain. graph: a step is recorded on the GPU and replayed. compiled: the same after torch.compile, slow to
-    start. fused: the same with kernels of our own, for Llama and Qwen2. auto: eager on a CPU; on a GPU fused where it can be, else graph. vllm: the
-    library of that name, if it is installed."""
+    start. fused: the same with kernels of our own, for Llama and Qwen2. auto: eager on a CPU; on a GPU fused where that
+    can be, else graph. vllm: the library of that name (docs/vllm.md)."""
     memory_share: Annotated[float, Between(0.05, 0.95)] = 0.4
     "Share of the GPU's memory that vLLM may fill while it samples; the learner needs the rest."
 
