@@ -19,7 +19,7 @@ def test_an_environment_of_somebody_else_fits_the_protocol():
         def prompt(self, parent: Parent | None = None):
             return [{"role": "user", "content": "go"}]
 
-        def execute(self, replies, on_done=None):
+        def execute(self, replies, on_done=None, parents=None):
             return [outcome() for _ in replies]
 
     assert isinstance(Own(), Environment)

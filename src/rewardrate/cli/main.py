@@ -19,6 +19,7 @@ VERBS = {
     "rate": "what is one second worth? fit an estimator to your own attempts, or check one against the contract",
     "report": "one page for a run, both arms or several tasks: budget curves, rate, scripts and their descent",
     "sandbox": "run an untrusted script under limits and time it; attack this machine's isolation",
+    "speedrun": "the NanoGPT race: make its token shards, judge a training script, time the seeds",
     "tasks": "machine-learning tasks: prepare their data, check them, run a script on one",
     "theory": "check the paper's lemmas and theorems on random problems; solve a problem of your own",
     "train": "train a language model on a task, by reward per second or by reward alone",

@@ -18,8 +18,9 @@ scores them, the best feed the next prompts, and PPO updates the model on reward
 on reward alone (arm vanilla). The run folder holds every attempt; stop it at any moment and give the same command
 again: it goes on where it stopped, and no attempt is lost or repeated.
 
-recipes: laptop (no GPU, minutes), gpu (a 1.5 B coder model on one GPU), mle-bench-paper (the paper's table), or your
-own TOML file; --dry-run prints one with every setting explained.
+recipes: laptop (no GPU, minutes), gpu (a 1.5 B coder model on one GPU), mle-bench-paper and nanogpt-paper (the paper's
+tables), nanogpt-mini (a small race on two cores), or your own TOML file; --dry-run prints one with every setting
+explained.
 
 examples:
   rewardrate train laptop

@@ -16,6 +16,12 @@ Status = Literal[
     "no-submission",
     "bad-submission",
     "no-gain",
+    "edit",
+    "modified",
+    "parse-failure",
+    "cadence-violation",
+    "reevaluation-mismatch",
+    "tampered-data",
     "sandbox-failure",
 ]
 
@@ -80,5 +86,13 @@ class Environment(Protocol):
     def prompt(self, parent: Parent | None = None) -> list[Message]:
         """The chat that asks for a proposal: the base prompt, or the self-improvement prompt for `parent`."""
 
-    def execute(self, replies: Sequence[str], on_done: Callable[[int, Outcome], None] | None = None) -> list[Outcome]:
-        """Run every reply, in order of arrival over the slots; outcomes in the order of the replies."""
+    def execute(
+        self,
+        replies: Sequence[str],
+        on_done: Callable[[int, Outcome], None] | None = None,
+        parents: Sequence[Parent | None] | None = None,
+    ) -> list[Outcome]:
+        """Run every reply, in order of arrival over the slots; outcomes in the order of the replies.
+
+        `parents` are what the replies were asked to improve: a reply may be an edit of its parent.
+        """

@@ -9,7 +9,7 @@ from typing import Any
 
 from rewardrate import __version__
 from rewardrate.errors import InputError
-from rewardrate.reports import chart, charts
+from rewardrate.reports import chart, charts, speedrun
 from rewardrate.reports.chart import Chart
 from rewardrate.reports.document import document, escape, figure, fold, table
 from rewardrate.reports.lineage import lineage
@@ -33,7 +33,7 @@ class Builder:
 
     def page(self, title: str, *, live: bool = False, stamp: str = "") -> str:
         """The whole page."""
-        body = self._head(title) + self._result()
+        body = self._head(title) + self._result() + self._race()
         body += self._charts() if len(self.experiments) == 1 else self._grids()
         data, notes = lineage(self.runs)
         body += self._lineage(notes) + self._scripts() + self._record()
@@ -65,6 +65,12 @@ class Builder:
         runs = runs_table(self.runs)
         listed = f"<h2>Runs</h2>{runs}" if len(self.runs) <= 8 else fold(f"{len(self.runs)} runs, one by one", runs)
         return f'<section id="result">{inside}{listed}</section>'
+
+    def _race(self) -> str:
+        found = speedrun.section(self.experiments)
+        if found:
+            self.sections["race"] = "Crossings"
+        return found
 
     # ---- charts
 

@@ -26,6 +26,7 @@ OUTPUT_CHARACTERS = 2000
 class Settings:
     """How attempts at a task are run and judged."""
 
+    kind: Literal["mle"] = "mle"
     reward: Kind | None = None
     "gain, raw or percentile; the task's own unless given."
     time_limit: Annotated[float, AtLeast(0.1)] | None = None
@@ -75,8 +76,13 @@ class MachineLearning:
             self.task, parent, compact=compact, limit_tokens=limit, count=self._count, limit_seconds=seconds
         )
 
-    def execute(self, replies: Sequence[str], on_done: Callable[[int, Outcome], None] | None = None) -> list[Outcome]:
-        """Take the script out of each reply, run it, grade it on the reward split."""
+    def execute(
+        self,
+        replies: Sequence[str],
+        on_done: Callable[[int, Outcome], None] | None = None,
+        parents: Sequence[Parent | None] | None = None,
+    ) -> list[Outcome]:
+        """Take the script out of each reply, run it, grade it on the reward split; no script needs its parent."""
         found = [extract(reply) for reply in replies]
         outcomes: dict[int, Outcome] = {}
         places = [place for place, extraction in enumerate(found) if extraction.code is not None]
@@ -112,6 +118,16 @@ class MachineLearning:
             self.task.grade(b"", split)  # a task without that split says so before anything runs
         self.executor.run([replace(self._order, script=code) for code in codes], on_done=done)
         return [outcomes[place] for place in range(len(codes))]
+
+    def last_word(self, code: str) -> Outcome | None:
+        """The run's best script once more, graded on the report split; None for a task without one."""
+        if not (self.task.private / "split.csv").exists():
+            return None
+        return self.run([code], split="report")[0]
+
+    def merit(self, reward: float, score: float | None, seconds: float) -> tuple[float, float]:
+        """Which of two valid attempts is the better: more reward, then less time."""
+        return reward, -seconds
 
     def judge(self, code: str, result: Result, split: Split = "reward") -> Outcome:
         """Status, score, reward and message of one run. Valid: exit code 0, graded, and better than doing nothing."""

@@ -1,0 +1,1 @@
+"""The NanoGPT race: referee, implementer, judge, seeds."""

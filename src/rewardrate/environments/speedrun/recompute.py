@@ -1,0 +1,214 @@
+"""The referee's own computation of a loss from a saved model: this file is sent into a box of its own and run there.
+
+The model is a TorchScript program, made by tracing: straight-line tensor operations and numbers, none of the script's
+Python. The program is given token sequences and returns logits; targets, softmax, sums and the comparison of runs are
+ours. Standard library and torch only; torch is imported where it is used, and nothing of this package is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zipfile
+from typing import Any
+
+REQUEST = "request.json"
+PRIM = {
+    "Constant",
+    "DictConstruct",
+    "GetAttr",
+    "ListConstruct",
+    "ListUnpack",
+    "NumToTensor",
+    "TupleConstruct",
+    "TupleIndex",
+    "TupleUnpack",
+    "device",
+    "dtype",
+    "layout",
+}
+REFUSED = {"from_file", "save", "set_", "resize_", "resize_as_", "set_data", "backward", "requires_grad_", "warn"}
+MOST_TOKENS = 2**20  # of one call
+REPEAT_TOLERANCE = 1e-3
+
+
+class Refused(ValueError):
+    """The saved model breaks a rule."""
+
+
+def main() -> None:
+    """Carry out request.json and write the answer to the file that it names."""
+    with open(REQUEST, encoding="utf-8") as file:
+        request = json.load(file)
+    answer = [_answer(request, check) for check in request["checks"]]
+    with open(request["answer"], "w", encoding="utf-8") as file:
+        json.dump(answer, file)
+
+
+def _answer(request: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"problem": ""}
+    try:
+        _fill(found, request, check)
+    except Refused as error:
+        found["problem"] = str(error)
+    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError, OSError, MemoryError) as error:
+        lines = str(error).strip().splitlines() or [""]
+        found["problem"] = f"the saved model does not run: {type(error).__name__}: {lines[-1][:300]}"
+    return found
+
+
+def _fill(found: dict[str, Any], request: dict[str, Any], check: dict[str, Any]) -> None:
+    model = Model(os.path.join("data", "models", check["file"]), request["device"])
+    found["step"] = model.step
+    count = request["tokens"]
+    if count % model.length:
+        raise Refused(f"sequences of {model.length} tokens do not divide the {count:,} validation tokens")
+    found["open_loss"] = model.loss(read_tokens(request["open"]), count, request["seed"])
+    if check["final"]:
+        hidden = request["hidden"] or request["open"]
+        tokens = read_tokens(hidden)
+        if request["hidden"]:
+            found["hidden_loss"] = model.loss(tokens, count, request["seed"])
+        found["leak"] = model.leak(tokens, count, request["probes"], request["seed"])
+    found["drift"] = model.drift()
+
+
+class Model:
+    """A saved program and the shape it was traced for."""
+
+    def __init__(self, path: str, device: str) -> None:
+        import torch
+
+        torch.set_grad_enabled(False)
+        self._torch, self.device = torch, torch.device(device)
+        no_hooks(path)
+        extra = {"shape": "", "step": ""}
+        load: Any = torch.jit.load
+        self.program = load(path, map_location=self.device, _extra_files=extra)
+        self.batch, self.length = shape_of(_word(extra["shape"]))
+        step = _word(extra["step"])
+        self.step = int(step) if step.isdigit() and len(step) < 12 else -1
+        operations(self.program.inlined_graph)
+        self._first: Any = None
+
+    def loss(self, tokens: Any, count: int, seed: int) -> float:
+        """Mean cross-entropy over exactly `count` tokens, in windows of the model's length.
+
+        The windows come in an order of ours, so that no call holds neighbours: a program could look up the last
+        target of one window in the next.
+        """
+        inputs, targets = self._windows(tokens, count)
+        order = self._torch.randperm(len(inputs), generator=self._generator(seed))
+        total = 0.0
+        for start in range(0, len(order), self.batch):
+            part = order[start : start + self.batch]
+            total += float(-self._log_probability(inputs[part], targets[part]).double().sum())
+        return total / count
+
+    def leak(self, tokens: Any, count: int, probes: int, seed: int) -> float:
+        """How far a prediction moves when only tokens after it are changed: the largest change over the probes.
+
+        In every window a place is drawn; all tokens after it are replaced by those of another window, the next one
+        certainly; predictions up to that place must stay.
+        """
+        torch = self._torch
+        inputs, targets = self._windows(tokens, count)
+        generator = self._generator(seed + 1)
+        order = torch.randperm(len(inputs), generator=generator)[: max(probes, 1)]
+        worst = 0.0
+        for start in range(0, len(order), self.batch):
+            part = order[start : start + self.batch]
+            place = torch.randint(0, self.length - 1, (len(part), 1), generator=generator)
+            other = inputs[torch.randint(0, len(inputs), (len(part),), generator=generator)]
+            position = torch.arange(self.length)[None]
+            changed = torch.where(position > place, other, inputs[part])
+            same = (changed == inputs[part]) & (position == place + 1)
+            changed = torch.where(same, (changed + 1) % (int(tokens.max()) + 1), changed)
+            before = self._log_probability(inputs[part], targets[part])
+            after = self._log_probability(changed, targets[part])
+            moved = torch.where(position.to(before.device) <= place.to(before.device), (before - after).abs(), 0.0)
+            worst = max(worst, float(moved.max()))
+        return worst
+
+    def drift(self) -> float:
+        """How far the answer to the first call has moved by now: a program must not learn while it is looked at."""
+        if self._first is None:
+            return 0.0
+        inputs, targets, before = self._first
+        return float((self._log_probability(inputs, targets) - before).abs().max())
+
+    def _windows(self, tokens: Any, count: int) -> tuple[Any, Any]:
+        inputs, targets = tokens[:count], tokens[1 : count + 1]
+        return inputs.view(-1, self.length), targets.view(-1, self.length)
+
+    def _generator(self, seed: int) -> Any:
+        return self._torch.Generator().manual_seed(seed)
+
+    def _log_probability(self, inputs: Any, targets: Any) -> Any:
+        """Log-probability of every target, the softmax being ours."""
+        torch, real = self._torch, len(inputs)
+        full = inputs if real == self.batch else torch.cat([inputs, inputs[:1].expand(self.batch - real, -1)])
+        logits = self.program(full.to(self.device))
+        if not isinstance(logits, torch.Tensor) or logits.dim() != 3 or tuple(logits.shape[:2]) != tuple(full.shape):
+            raise Refused("the saved model must return logits: sequences x positions x vocabulary")
+        if logits.size(2) <= int(targets.max()):
+            raise Refused(f"the saved model has {logits.size(2)} logits, and there are more tokens")
+        found = torch.log_softmax(logits[:real].float(), dim=-1).gather(2, targets.to(self.device)[..., None])[..., 0]
+        if not bool(torch.isfinite(found).all()):
+            raise Refused("the saved model returns numbers that are not finite")
+        if self._first is None:
+            self._first = (inputs, targets, found)
+        return found
+
+
+def read_tokens(paths: list[str]) -> Any:
+    """The tokens of shards in their order, as a tensor."""
+    import torch
+
+    parts = []
+    for path in paths:
+        with open(path, "rb") as file:
+            (count,) = struct.unpack_from("<i", file.read(1024), 8)
+            parts.append(torch.frombuffer(bytearray(file.read(2 * count)), dtype=torch.uint16).to(torch.int64))
+    return torch.cat(parts)
+
+
+def shape_of(text: str) -> tuple[int, int]:
+    """(sequences, positions) of one call, as the file states it."""
+    words = text.split()
+    if len(words) != 2 or not all(word.isdigit() and len(word) < 8 for word in words):
+        raise Refused(f"its shape is {text[:40]!r}, and it must be two whole numbers")
+    batch, length = map(int, words)
+    if batch < 1 or length < 2 or batch * length > MOST_TOKENS:
+        raise Refused(f"its shape is {batch} x {length}, and it must hold 2 to {MOST_TOKENS:,} tokens")
+    return batch, length
+
+
+def no_hooks(path: str) -> None:
+    """Refuse an archive with code that would run while it is loaded."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if "/code/" in name]
+            if not names:
+                raise Refused("the saved model is not a traced program")
+            if any(b"__setstate__" in archive.read(name) for name in names):
+                raise Refused("the saved model runs code when it is loaded")
+    except zipfile.BadZipFile:
+        raise Refused("the saved model is not an archive") from None
+
+
+def operations(graph: Any) -> None:
+    """Refuse anything but straight-line tensor operations: no loops, branches, files, or operators of others."""
+    for node in graph.nodes():
+        space, _, name = node.kind().partition("::")
+        if not ((space == "prim" and name in PRIM) or (space == "aten" and name not in REFUSED)):
+            raise Refused(f"the saved model uses {node.kind()}, which a traced program has no need of")
+
+
+def _word(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+if __name__ == "__main__":
+    main()

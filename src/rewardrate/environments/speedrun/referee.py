@@ -1,0 +1,276 @@
+"""The referee: launches an attempt, times it, reads its log, recomputes its loss, and says what it came to."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rewardrate.environments.mle.hiding import PACKAGE, package_homes
+from rewardrate.environments.outcome import FLOOR_SECONDS
+from rewardrate.environments.speedrun import data, devices, logs, messages, reevaluation
+from rewardrate.environments.speedrun.race import Race
+from rewardrate.environments.speedrun.reevaluation import Claim, Finding
+from rewardrate.environments.speedrun.verdict import Status, Verdict
+from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.sandbox import Executor, Job, Limits, Result
+
+OUTPUT = "stdout.log"
+OUTPUT_BYTES = 64 * 2**20
+OUTPUT_CHARACTERS = 2000
+MODEL = "model.pt"
+FIRST_NUMBER = 1337  # what a script is told to seed its random numbers with, unless it is repeated
+TOGETHER = 16  # attempts whose models are kept at once
+OnDone = Callable[[int, Verdict], None]
+
+# The main process of the box: it becomes torchrun. Standard output goes to a file, because a pipe's reader keeps only
+# the ends of a long log. Every cache lies in the attempt's own folder, so that no attempt profits from another.
+LAUNCH = """\
+import os, socket, sys
+for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR"):
+    os.environ[name] = os.path.join(os.getcwd(), "caches", name.lower())
+os.dup2(os.open("stdout.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 1)
+with socket.create_server(("127.0.0.1", 0)) as free:
+    port = free.getsockname()[1]
+where = ["--nnodes=1", "--node_rank=0", "--master_addr=127.0.0.1", f"--master_port={port}"]
+command = ["-m", "torch.distributed.run", *where, "--nproc_per_node={processes}", "train_gpt.py"]
+os.execv(sys.executable, [sys.executable, *command])
+"""
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One run with what was known before it, and the checkpoint that was chosen to be looked at."""
+
+    job: Job
+    spot: int
+    short: bool = False
+    "Whether the machine had less memory to give than the race promises."
+
+
+class Referee:
+    """Runs scripts of one race and judges them by the paper's rules, and by what it recomputes itself.
+
+    `minimum` is the weakest isolation to accept. Attempts on a GPU run at the level "limits", which a user has to ask
+    for: such a script is watched, not locked up (docs/speedrun.md).
+    """
+
+    def __init__(self, race: Race, executor: Executor, *, minimum: str = "namespaces") -> None:
+        if race.device == "cuda" and minimum != "limits":
+            rule = "scripts on a GPU run at the level limits, which keeps accidents and nothing hostile"
+            raise InputError("minimum", minimum, rule, "accept that with minimum=limits")
+        data.require(race)
+        self.race, self.executor, self.minimum = race, executor, minimum
+        self._seal = data.seal(race)
+
+    def run(
+        self, codes: Sequence[str], on_done: OnDone | None = None, *, numbers: Sequence[int] | None = None
+    ) -> list[Verdict]:
+        """Run every script as train_gpt.py and judge it; verdicts in the order of the scripts.
+
+        `numbers` are the random seeds that scripts are told (RACE_SEED), so that repeats of one differ.
+
+        What failed on our side is tried once more. `on_done(index, verdict)` as verdicts are final. Raises
+        InfrastructureError when the shards are no longer those it began with: no verdict could be compared.
+        """
+        if data.seal(self.race) != self._seal:
+            remedy = data.remedy(self.race)
+            raise InfrastructureError(f"the shards in {self.race.prepared} have changed since the race began; {remedy}")
+        drawn = [FIRST_NUMBER] * len(codes) if numbers is None else list(numbers)
+        tries = [self._attempt(*pair) for pair in zip(codes, drawn, strict=True)]
+        verdicts: dict[int, Verdict] = {}
+        for start in range(0, len(codes), TOGETHER):
+            places = list(range(start, min(start + TOGETHER, len(codes))))
+            verdicts.update(zip(places, self._judged([tries[place] for place in places]), strict=True))
+            again = [place for place in places if verdicts[place].status == "infrastructure"]
+            if again:
+                verdicts.update(zip(again, self._judged([tries[place] for place in again]), strict=True))
+            for place in places:
+                if on_done is not None:
+                    on_done(place, verdicts[place])
+        return [verdicts[place] for place in range(len(codes))]
+
+    def _judged(self, attempts: Sequence[_Attempt]) -> list[Verdict]:
+        trouble = devices.trouble(self.race)
+        if trouble:
+            return [_fault(trouble) for _ in attempts]
+        short = devices.available_bytes() < self.race.memory_bytes
+        attempts = [replace(attempt, short=short) for attempt in attempts]
+        results = self.executor.run([attempt.job for attempt in attempts])
+        changed = data.seal(self.race) != self._seal
+        first = [self._read(*pair) for pair in zip(attempts, results, strict=True)]
+        if changed:
+            return [self._tampered(verdict) for verdict, _ in first]
+        return self._recomputed(first)
+
+    def _attempt(self, code: str, number: int) -> _Attempt:
+        race = self.race
+        earlier = (race.baseline_steps - 1) // race.cadence  # validations between the first and the last
+        spot = race.cadence * (1 + secrets.randbelow(max(1, earlier)))
+        limits = Limits(
+            seconds=race.cap_seconds,
+            memory_bytes=race.memory_bytes,
+            cores=race.cores,
+            processes=1024,
+            disk_bytes=max(2**30, 64 * race.model_bytes),
+            file_bytes=max(race.model_bytes, OUTPUT_BYTES) if race.recompute else OUTPUT_BYTES,
+        )
+        threads = str(max(1, race.cores // race.processes))
+        job = Job(
+            LAUNCH.replace("{processes}", str(race.processes)),
+            limits,
+            data={race.data: race.public},
+            files={"train_gpt.py": code.encode("utf-8", "surrogatepass")},
+            collect=[OUTPUT, MODEL, checkpoint(spot)] if race.recompute else [OUTPUT],
+            environment={
+                "DATA_PATH": ".",
+                "RACE_SEED": str(number),
+                "OMP_NUM_THREADS": threads,
+                "MKL_NUM_THREADS": threads,
+                "GLOO_SOCKET_IFNAME": "lo",
+                "NCCL_SOCKET_IFNAME": "lo",
+            },
+            hide=hidden_paths(race),
+            minimum=self.minimum,
+            level="limits" if race.device == "cuda" else None,
+        )
+        return _Attempt(job, spot)
+
+    def _read(self, attempt: _Attempt, result: Result) -> tuple[Verdict, list[Claim]]:
+        """The verdict as far as clock and log tell, and the claims that are still to be recomputed."""
+        log = logs.read(result.files.get(OUTPUT, b"")[:OUTPUT_BYTES])
+        status, message = self._by_log(attempt, result, log)
+        final = log.final
+        verdict = Verdict(
+            status,
+            False,
+            None,
+            final.loss if final else None,
+            False,
+            max(FLOOR_SECONDS, result.seconds),
+            final.step if final else 0,
+            message,
+            output=_output(result),
+            wall_seconds=result.seconds,
+            cpu_seconds=result.cpu_seconds,
+            peak_memory_bytes=result.peak_memory_bytes,
+            level=result.level,
+            contaminated=result.contaminated,
+            printed_seconds=final.train_ms / 1000 if final else None,
+        )
+        if message or final is None:
+            return verdict, []
+        if not self.race.recompute:
+            return self._scored(verdict, final.loss), []
+        if MODEL not in result.files:
+            why = f"{MODEL}: {result.refused.get(MODEL, 'missing')}"
+            return replace(verdict, status="reevaluation-mismatch", message=f"no saved model to believe ({why})"), []
+        claims = [Claim(final.step, final.loss, result.files[MODEL], final=True)]
+        spot = next((line for line in log.validations[:-1] if line.step == attempt.spot), None)
+        if spot is not None:
+            model = result.files.get(checkpoint(spot.step))
+            if model is None:
+                why = f"it printed a loss at step {spot.step} without saving the model"
+                return replace(verdict, status="reevaluation-mismatch", message=why), []
+            claims.append(Claim(spot.step, spot.loss, model, final=False))
+        return verdict, claims
+
+    def _by_log(self, attempt: _Attempt, result: Result, log: logs.Log) -> tuple[Status, str]:
+        """Status, and why the attempt is not valid (empty when nothing speaks against it so far).
+
+        The order of the paper's authors: timeout, crash, no line, cadence.
+        """
+        race, timed_out = self.race, result.status == "timeout"
+        if result.status == "sandbox-failure":
+            return "infrastructure", f"the sandbox failed: {result.message}"
+        if result.status not in ("ok", "timeout"):
+            excuse = devices.excuses(race, result.stderr) if not log.validations else ""
+            if not excuse and attempt.short and not log.validations and _was_killed(result):
+                excuse = "the machine had less memory than the race promises"
+            if excuse:
+                return "infrastructure", f"it could not start: {excuse}"
+            return "crash", messages.crash(result.stderr, result.message)
+        status: Status = "timeout" if timed_out else "valid"
+        if len(result.files.get(OUTPUT, b"")) > OUTPUT_BYTES or OUTPUT not in result.files:
+            why = result.refused.get(OUTPUT, f"more than {OUTPUT_BYTES:,} bytes")
+            return "timeout" if timed_out else "parse-failure", f"its output was not readable: {why}"
+        if not log.validations:
+            words = (
+                f"no validation line was printed within {race.cap_seconds:g} s" if timed_out else "no validation line"
+            )
+            stray = f"; {log.stray} lines speak of val_loss in another form" if log.stray else ""
+            return "timeout" if timed_out else "parse-failure", words + stray
+        if log.problem:
+            return "parse-failure", log.problem
+        problem = logs.cadence_problem(log, race.cadence, finished=not timed_out)
+        return (
+            ("cadence-violation", f"{problem} (every {race.cadence} steps and the last)") if problem else (status, "")
+        )
+
+    def _recomputed(self, first: Sequence[tuple[Verdict, list[Claim]]]) -> list[Verdict]:
+        verdicts = [verdict for verdict, _ in first]
+        places = [place for place, (_, claims) in enumerate(first) if claims]
+        if not places:
+            return verdicts
+        with reevaluation.folder() as folder:
+            orders = [
+                reevaluation.order(
+                    self.race,
+                    first[place][1],
+                    folder,
+                    minimum=self.minimum,
+                    timed_out=verdicts[place].status == "timeout",
+                )
+                for place in places
+            ]
+            results = self.executor.run([order.job for order in orders])
+        for place, order, result in zip(places, orders, results, strict=True):
+            verdicts[place] = self._believed(verdicts[place], reevaluation.read(self.race, order, result))
+        return verdicts
+
+    def _believed(self, verdict: Verdict, finding: Finding) -> Verdict:
+        if finding.failure:
+            return replace(verdict, status="infrastructure", message=finding.failure)
+        verdict = replace(verdict, public_loss=finding.open_loss)
+        if finding.problem or finding.believed is None:
+            return replace(verdict, status="reevaluation-mismatch", message=finding.problem)
+        return self._scored(verdict, finding.believed)
+
+    def _scored(self, verdict: Verdict, loss: float) -> Verdict:
+        timed_out = verdict.status == "timeout"
+        printed = loss if verdict.printed_loss is None else verdict.printed_loss
+        words = messages.success(self.race, loss, printed, verdict.seconds, timed_out=timed_out)
+        crossed = loss <= self.race.target_loss
+        return replace(verdict, valid=True, val_loss=loss, crossed=crossed, message=words)
+
+    def _tampered(self, verdict: Verdict) -> Verdict:
+        """The shards are not what they were. In a box no script can do that; without one it may have been this one."""
+        words = f"the shards in {self.race.prepared} have changed"
+        if verdict.level == "limits":
+            return replace(verdict, status="tampered-data", valid=False, val_loss=None, crossed=False, message=words)
+        return replace(_fault(words), seconds=verdict.seconds, output=verdict.output, level=verdict.level)
+
+
+def checkpoint(step: int) -> str:
+    """The file that the model of a step is saved in."""
+    return f"model_{step:06d}.pt"
+
+
+def hidden_paths(race: Race) -> tuple[Path, ...]:
+    """What no script may read: the packages that texts come from, ours with its races, the referee's shards."""
+    found = {home / name for home in package_homes() for name in [*data.MODULES.values(), "rewardrate"]}
+    return tuple(sorted(path for path in found | {PACKAGE, race.private} if path.exists()))
+
+
+def _fault(words: str) -> Verdict:
+    return Verdict("infrastructure", False, None, None, False, FLOOR_SECONDS, 0, words)
+
+
+def _was_killed(result: Result) -> bool:
+    return result.signal == 9 or "Signal 9 (SIGKILL)" in result.stderr
+
+
+def _output(result: Result) -> str:
+    text = result.files.get(OUTPUT, b"")[-OUTPUT_CHARACTERS:].decode("utf-8", "replace") + result.stderr
+    return text[-OUTPUT_CHARACTERS:]

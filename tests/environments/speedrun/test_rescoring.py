@@ -1,0 +1,72 @@
+"""Seeds re-timed: records and table after every round, by a referee that is asked once per run."""
+
+import csv
+import dataclasses
+
+import pytest
+
+from rewardrate.environments.speedrun import seeds
+from rewardrate.environments.speedrun.race import load
+from rewardrate.environments.speedrun.rescoring import COLUMNS, cells, machine, rescore
+from rewardrate.environments.speedrun.seeds import Record, Seed
+from rewardrate.environments.speedrun.verdict import Verdict
+from rewardrate.errors import InputError
+
+CODE = "STEPS = 500\n"
+SEEDS = [Seed("a", CODE, Record(about="the first")), Seed("b", CODE + "# b\n", Record())]
+
+
+@dataclasses.dataclass
+class Judge:
+    """Answers with a loss that depends on the script and on how often it was asked."""
+
+    race: object
+    asked: list
+    numbers: list = dataclasses.field(default_factory=list)
+
+    def run(self, codes, *, numbers):
+        (code,) = codes
+        self.asked.append(code)
+        self.numbers += numbers
+        loss = 3.2 + 0.001 * len(self.asked)
+        return [Verdict("valid", True, loss, loss, True, 50.0 + len(self.asked), 375, "fine", public_loss=loss)]
+
+
+@pytest.fixture
+def judge(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "race.toml").write_text('name = "mine"\nconstants = ["STEPS = 7"]\n')
+    return Judge(load(str(folder)), [])
+
+
+def test_rounds_go_over_all_seeds_and_everything_is_written(judge, tmp_path):
+    seen = []
+    rows = rescore(judge, SEEDS, tmp_path / "out", 2, lambda row: seen.append(row.seed.name))
+    assert seen == ["a", "b", "a", "b"]
+    assert judge.numbers == [1337, 1337, 1338, 1338]
+    assert judge.asked[0] == "STEPS = 7\n"  # the race's constants
+    with (tmp_path / "out" / "table.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert tuple(table[0]) == COLUMNS
+    assert [line["seed"] for line in table] == ["a", "b"]
+    assert (table[0]["runs"], table[0]["loss"], table[0]["seconds"]) == ("2", "3.2020", "52.0")
+    assert table[0]["about"] == "the first"
+    assert "| a | 2 |" in (tmp_path / "out" / "table.md").read_text()
+    records = seeds.read(tmp_path / "out" / "records")
+    assert [seed.name for seed in records] == ["a", "b"]
+    assert (records[0].record.runs, records[0].record.valid) == (2, True)
+    assert records[0].record.machine == machine()
+    assert cells(rows[0])["crossed"] == "yes"
+
+
+def test_our_own_faults_leave_a_seed_s_record_as_it_was(judge, tmp_path):
+    judge.run = lambda codes, numbers: [Verdict("infrastructure", False, None, None, False, 0.1, 0, "busy")]
+    (row, _) = rescore(judge, SEEDS, tmp_path / "out", 1)
+    assert row.seed.record == SEEDS[0].record
+    assert cells(row)["status"] == "infrastructure"
+
+
+def test_a_folder_without_seeds_is_refused(judge, tmp_path):
+    with pytest.raises(InputError, match="there is no NAME"):
+        rescore(judge, [], tmp_path / "out", 1)

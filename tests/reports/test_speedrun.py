@@ -1,0 +1,93 @@
+"""Crossings of a race, by hand and on a page."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardrate.reports.evaluation import chains
+from rewardrate.reports.run import COLUMNS, Run, experiments
+from rewardrate.reports.speedrun import best, crossings, improvement, margin, section, target_of
+from rewardrate.runlog import AttemptRow, RateRow, StepRow
+
+BLANK = {field.name: "" for field in dataclasses.fields(AttemptRow)}
+
+
+def attempt(number, step, row, loss, seconds, status="ok", **more):
+    numbers = {"tokens": 0, "generation_seconds": 0.0, "reward": 10 - loss, "bonus": 0.0, "finished": 0.0}
+    facts = {"id": number, "step": step, "row": row, "parent": None, "valid": status == "ok", "score": loss}
+    rest = {"seconds": seconds, "status": status, "relative_reward": 1.0, "contaminated": False, "trains": None}
+    return AttemptRow(**{**BLANK, **numbers, **facts, **rest, "code": f"lr = {number}\n", **more})
+
+
+HISTORY = [
+    attempt(1, 1, 0, 3.30, 50.0, prompt="[seed: old]"),
+    attempt(2, 1, 1, 3.27, 40.0, prompt="[seed: old]"),
+    attempt(3, 2, 0, 3.26, 30.0, parent=2),
+    attempt(4, 2, 1, 3.20, 20.0, "error"),
+    attempt(5, 3, 0, 3.28, 10.0, parent=3),
+    attempt(6, 3, 1, 3.10, 10.0, "sandbox-failure"),
+]
+
+
+def test_crossings_come_in_the_order_in_which_budgets_reach_them():
+    found = crossings(HISTORY, 3.28)
+    assert [(one.attempt, one.spent) for one in found] == [(2, 40.0), (3, 80.0), (5, 90.0)]
+    assert [one.margin for one in found] == pytest.approx([0.01, 0.02, 0.0])
+
+
+def test_the_best_by_a_budget_is_the_lowest_loss_that_was_there_by_then():
+    found = crossings(HISTORY, 3.28)
+    assert best(found, 39.0) is None
+    assert [best(found, budget).attempt for budget in (40.0, 79.9, 80.0, 1e9)] == [2, 2, 3, 3]
+    assert [margin(found, budget) for budget in (39.0, 40.0, 80.0)] == pytest.approx([0.0, 0.01, 0.02])
+
+
+def test_the_improvement_is_the_paper_s_statistic():
+    assert improvement([0.026], [0.014]) == pytest.approx(85.7, abs=0.05)
+    assert improvement([0.02, 0.04], [0.01, 0.03]) == pytest.approx(50.0)
+    assert improvement([0.02], [0.0]) is None
+    assert improvement([], [0.01]) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(3, 3.5), st.floats(0.1, 50)), max_size=20), st.floats(0, 300))
+def test_a_larger_budget_never_has_a_smaller_margin(rows, budget):
+    history = [attempt(place + 1, place + 1, row, loss, seconds) for place, (row, loss, seconds) in enumerate(rows)]
+    found = crossings(history, 3.28)
+    assert margin(found, budget) <= margin(found, 2 * budget)
+
+
+def run(tmp_path, arm, history):
+    facts = {"arm": arm, "task": "mini", "seed": "0", "clock": "wall", "direction": "minimize", "race": "mini"}
+    rate = RateRow(0.1, 0.1, 0.1, 0.1, 1)
+    steps = tuple(StepRow(step, rate, {}, {}, 10.0, None, 0.0) for step in (1, 2, 3))
+    columns = {name: [getattr(one, name) for one in history] for name in COLUMNS}
+    return Run(tmp_path, {**facts, "target_loss": "3.28"}, tuple(history), steps, chains(columns))
+
+
+def test_the_page_shows_both_arms_and_what_the_best_crossing_changed(tmp_path):
+    seed = tmp_path / "seeds" / "old" / "train_gpt.py"
+    seed.parent.mkdir(parents=True)
+    seed.write_text("lr = 0\n<b>")
+    runs = [run(tmp_path, "rpg", HISTORY), run(tmp_path, "vanilla", HISTORY[:2] + HISTORY[3:4])]
+    text = section(experiments(runs))
+    assert "3 of 5" in text
+    assert "3.2700" in text
+    assert "+lr = 2" in text
+    assert "&lt;b&gt;" in text
+    assert "seed old" in text
+
+
+def test_a_run_that_is_no_race_has_no_such_section(tmp_path):
+    plain = dataclasses.replace(run(tmp_path, "rpg", HISTORY), about={"task": "digits8x8"})
+    assert target_of(plain) is None
+    assert section(experiments([plain])) == ""
+    odd = dataclasses.replace(plain, about={"race": "x", "target_loss": "low"})
+    assert target_of(odd) is None
+
+
+def test_a_seed_whose_script_is_gone_is_said_to_be_gone(tmp_path):
+    text = section(experiments([run(Path(tmp_path / "elsewhere"), "rpg", HISTORY[:2])]))
+    assert "its script is gone" in text
