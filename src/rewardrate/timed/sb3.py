@@ -1,0 +1,184 @@
+"""Stable-Baselines3: price a whole vectorised environment, and keep the price beside the model.
+
+Stable-Baselines3 (and torch with it) is imported when `RewardRateVecEnv` or `RateCallback` is first asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from rewardrate.errors import InputError, MissingExtra
+from rewardrate.rates.settings import whole
+from rewardrate.timed.convention import KEY, finite_reward, positive_seconds, seconds_in
+from rewardrate.timed.price import as_price
+from rewardrate.timed.wrapper import refuse_taken
+
+EXTENSION = ".rate.json"
+
+
+class Saved(Protocol):
+    """What has a price to keep: a `Price`, or a wrapper around one."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state, as plain JSON."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from it."""
+
+
+def rate_file(model: str | os.PathLike[str]) -> Path:
+    """Where the price of a model is kept: model.zip -> model.rate.json."""
+    path = Path(model)
+    return path.with_name(path.name.removesuffix(".zip") + EXTENSION)
+
+
+def save_rate(price: Saved, model: str | os.PathLike[str]) -> Path:
+    """Write the price beside the model, whole or not at all; the file."""
+    target = rate_file(model)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + f".{os.getpid()}.part")
+    part.write_text(json.dumps(price.state_dict(), allow_nan=False), encoding="utf-8")
+    part.replace(target)
+    return target
+
+
+def load_rate(price: Saved, model: str | os.PathLike[str]) -> None:
+    """Go on with the price that was saved beside the model. A missing or damaged file is an InputError."""
+    path = rate_file(model)
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        rule, remedy = f"it cannot be read ({error.strerror})", "save it with save_rate or RateCallback"
+        raise InputError("rate file", str(path), rule, remedy) from None
+    except ValueError:
+        raise InputError("rate file", str(path), "it is not JSON, or cut off", "use an older checkpoint") from None
+    price.load_state_dict(state)
+
+
+def _callback() -> type:
+    try:
+        from stable_baselines3.common.callbacks import BaseCallback
+    except ImportError:
+        raise MissingExtra("RateCallback", "stable-baselines3", "gym") from None
+
+    class RateCallback(BaseCallback):
+        """Logs the price, and saves model.zip with model.rate.json at `path` every `every` rollouts and at the end.
+
+        `load` names a model whose price to go on with when training starts. `price` is the `Price`, or the wrapper,
+        that the environments of the model use. path=None saves nothing.
+        """
+
+        def __init__(
+            self,
+            price: Saved,
+            path: str | os.PathLike[str] | None = None,
+            *,
+            every: int = 10,
+            load: str | os.PathLike[str] | None = None,
+        ) -> None:
+            super().__init__()
+            if not (hasattr(price, "state_dict") and hasattr(price, "load_state_dict")):
+                raise InputError("price", price, "it must be a Price, or a wrapper that has one")
+            self.saved, self.path, self.load = price, path, load
+            self.every, self.rollouts = whole("every", every, 1), 0
+
+        def _on_training_start(self) -> None:
+            if self.load is not None:
+                load_rate(self.saved, self.load)
+
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_rollout_end(self) -> None:
+            price: Any = getattr(self.saved, "price", self.saved)
+            estimate = price.estimate
+            self.logger.record("rewardrate/rate", estimate.rate)
+            self.logger.record("rewardrate/mean", estimate.mean)
+            self.rollouts += 1
+            if self.rollouts % self.every == 0:
+                self.save()
+
+        def _on_training_end(self) -> None:
+            self.save()
+
+        def save(self) -> None:
+            """Model and price, now."""
+            if self.path is not None:
+                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+                self.model.save(Path(self.path))
+                save_rate(self.saved, self.path)
+
+    return RateCallback
+
+
+def _vec_env() -> type:
+    try:
+        from stable_baselines3.common.vec_env import VecEnvWrapper
+    except ImportError:
+        raise MissingExtra("RewardRateVecEnv", "stable-baselines3", "gym") from None
+
+    class RewardRateVecEnv(VecEnvWrapper):
+        """Gives reward - rate * seconds, at one price for all environments; they may live in processes of their own.
+
+        infos keep "reward", "seconds", "rate" and "differential_return" (since the episode's start), as in
+        `RewardRateWrapper`. VecNormalize goes outside of it: the rate is in the units of the rewards that it is shown.
+        """
+
+        def __init__(self, venv: Any, price: Any = None) -> None:
+            super().__init__(venv)
+            self.price = as_price(price, chains=self.num_envs, every=max(1024, self.num_envs))
+            if self.price.chains != self.num_envs:
+                rule = f"it has {self.price.chains} chains for {self.num_envs} environments"
+                raise InputError("price", self.price, rule)
+            self.differential_return = np.zeros(self.num_envs)
+
+        def reset(self) -> Any:
+            """Reset all; the price stays."""
+            self.differential_return = np.zeros(self.num_envs)
+            return self.venv.reset()
+
+        def step_wait(self) -> Any:
+            """Charge each environment for its time."""
+            observation, reward, done, infos = self.venv.step_wait()
+            for info in infos:
+                refuse_taken(info)
+            earned = np.array([finite_reward(f"reward[{i}]", value) for i, value in enumerate(reward)])
+            seconds = np.array([_row_seconds(i, info) for i, info in enumerate(infos)])
+            rate, left = self.price.rate, self.price.relative(earned, seconds)
+            self.price.add(earned, seconds, np.arange(self.num_envs))
+            self.differential_return += left
+            for i, info in enumerate(infos):
+                info.update({"reward": float(earned[i]), KEY: float(seconds[i]), "rate": rate})
+                info["differential_return"] = float(self.differential_return[i])
+            self.differential_return[done] = 0.0
+            return observation, left.astype(np.float32), done, infos
+
+        def state_dict(self) -> dict[str, Any]:
+            """The price, as plain JSON."""
+            return self.price.state_dict()
+
+        def load_state_dict(self, state: Mapping[str, Any]) -> None:
+            """Go on with a saved price."""
+            self.price.load_state_dict(state)
+
+    return RewardRateVecEnv
+
+
+def _row_seconds(row: int, info: Mapping[str, Any]) -> float:
+    return positive_seconds(f"infos[{row}][{KEY!r}]", info[KEY]) if KEY in info else seconds_in(info)
+
+
+_CLASSES: dict[str, Callable[[], type]] = {"RateCallback": _callback, "RewardRateVecEnv": _vec_env}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _CLASSES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals()[name] = _CLASSES[name]()
+    return made

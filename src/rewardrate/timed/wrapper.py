@@ -1,0 +1,84 @@
+"""The wrapper that prices time in a single environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium.core import ActType, ObsType
+from gymnasium.utils import RecordConstructorArgs
+
+from rewardrate.errors import InputError
+from rewardrate.rates import Estimator
+from rewardrate.timed.convention import KEY, finite_reward, nondeterministic, seconds_in, single
+from rewardrate.timed.price import Price, as_price
+
+WRITES = ("reward", "rate", "differential_return")
+
+
+class RewardRateWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordConstructorArgs):
+    """Gives reward - rate * seconds instead of reward; the rest of the environment is untouched.
+
+    `price` is a `Price`, an estimator of `rates`, or the name of one; give several wrappers the same `Price` and they
+    learn it together. A step is charged the price that stood before it. info keeps "reward" (as it was earned),
+    "seconds", "rate" (what a second cost) and "differential_return" (relative reward since the last reset).
+    The price outlives episodes; `state_dict` saves it. Paper, algorithm 1.
+    """
+
+    def __init__(self, env: gymnasium.Env[ObsType, ActType], price: Price | Estimator | str | None = None) -> None:
+        refuse_twice(single(env, "use RewardRateVectorWrapper"))
+        RecordConstructorArgs.__init__(self, price=price)
+        gymnasium.Wrapper.__init__(self, env)
+        self.price = as_price(price)
+        self.differential_return = 0.0
+
+    @property
+    def spec(self) -> Any:  # type: ignore[override]  # a property in gymnasium.Wrapper too
+        """That of the environment; nondeterministic, for the price moves with what was seen."""
+        return nondeterministic(super().spec) if self.price.estimator.adapts else super().spec
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObsType, dict[str, Any]]:
+        """Reset the environment; the price stays."""
+        self.differential_return = 0.0
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: ActType) -> tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Step and pay for the time it took. Missing or impossible seconds raise InputError."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        refuse_taken(info)
+        earned, seconds, rate = finite_reward("reward", reward), seconds_in(info), self.price.rate
+        left = float(self.price.relative(np.array([earned]), np.array([seconds]))[0])
+        self.price.add(earned, seconds)
+        self.differential_return += left
+        added = {"reward": earned, KEY: seconds, "rate": rate, "differential_return": self.differential_return}
+        return observation, left, terminated, truncated, {**info, **added}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The price, as plain JSON."""
+        return self.price.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with a saved price; another one's or a damaged one is refused and nothing changes."""
+        self.price.load_state_dict(state)
+
+
+def refuse_taken(info: Mapping[str, Any]) -> None:
+    """The environment must not use the keys that the wrapper writes: one of the two would be lost."""
+    for key in WRITES:
+        if key in info:
+            raise InputError(
+                f"info[{key!r}]", info[key], "the wrapper writes this entry itself", "rename yours, or price time once"
+            )
+
+
+def refuse_twice(env: Any) -> None:
+    """Time that is paid for twice is a mistake."""
+    inner = env
+    while isinstance(inner, (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)):
+        if isinstance(getattr(inner, "price", None), Price):
+            raise InputError("env", inner, "it prices time already", "wrap it once")
+        inner = inner.env
