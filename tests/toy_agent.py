@@ -32,7 +32,7 @@ class TwoArms:
     def prompt(self, parent=None):
         return [{"role": "user", "content": parent.code if parent else "go"}]
 
-    def execute(self, replies, on_done=None):
+    def execute(self, replies, on_done=None, parents=None):
         outcomes = []
         for place, reply in enumerate(replies):
             if self.tally is not None:

@@ -38,7 +38,7 @@ class World:
     def prompt(self, parent=None):
         return [{"role": "user", "content": f"{parent.code} {GO}" if parent else GO}]
 
-    def execute(self, replies, on_done=None):
+    def execute(self, replies, on_done=None, parents=None):
         self.steps += 1
         arms = self.change[1] if self.change and self.steps >= self.change[0] else self.arms
         factors = np.exp(self.noise * np.random.default_rng(self.steps).normal(size=len(replies)))

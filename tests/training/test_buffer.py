@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rewardrate.environments.outcome import Outcome
 from rewardrate.errors import InputError
 from rewardrate.training import Solution, SolutionBuffer
+from rewardrate.training.buffer import LargeEdits
 
 
 def outcome(reward, seconds=1.0, code="code", status="ok"):
@@ -209,3 +210,62 @@ def test_a_damaged_or_foreign_state_is_refused_and_nothing_is_changed():
 
 def test_a_solution_knows_its_key():
     assert Solution(1, "", "", 0.9, 4.0, 1, 0.9).key(0.1) == pytest.approx(0.5)
+
+
+# ---------------------------------------------------------------- the race: seeds, worth, large edits
+
+
+def seed(number, reward, name, seconds=10.0):
+    return Solution(-number, f"seed {name}", "fine", reward, seconds, 0, reward, seed=name)
+
+
+def test_seeds_are_planted_before_the_first_step_and_have_no_attempt_number():
+    buffer = SolutionBuffer(10)
+    buffer.plant([seed(1, 5.0, "a"), seed(2, 6.0, "b")])
+    assert [(one.seed, one.number) for one in buffer] == [("b", None), ("a", None)]
+    buffer.absorb([outcome(7.0, 10.0, "child")], [1], 1, 0.0)
+    assert [one.number for one in buffer] == [1, None, None]
+    with pytest.raises(InputError, match="not empty any more"):
+        buffer.plant([seed(3, 1.0, "c")])
+
+
+def test_what_a_solution_is_ranked_by_need_not_be_its_reward():
+    buffer = SolutionBuffer(10)
+    buffer.absorb([outcome(7.0, 5.0, "a"), outcome(6.0, 5.0, "b")], [1, 2], 1, 0.0, worth=[-900.0, -800.0])
+    assert numbers(buffer) == [2, 1]
+    assert buffer.best_reward == 7.0
+    with pytest.raises(InputError, match="worth"):
+        buffer.absorb([outcome(1.0, 1.0, "c")], [3], 2, 0.0, worth=[])
+
+
+def test_half_of_the_slots_go_to_large_edits_and_a_solution_may_have_both():
+    buffer = SolutionBuffer(10, large=LargeEdits(share=0.5, lines=20))
+    parent = "\n".join(f"line {i}" for i in range(60))
+    large = parent.replace("line 1", "other")  # line 1, 10 to 19: 11 lines taken away and 11 added
+    small = parent.replace("line 59", "other")
+    batch = [outcome(9.0, 1.0, small), outcome(5.0, 1.0, large), outcome(8.0, 1.0, small + "\n#")]
+    buffer.absorb(batch, [1, 2, 3], 1, 0.0, parent_codes=[parent] * 3)
+    assert [one.changed_lines for one in buffer] == [2, 3, 22]
+    assert [one.attempt for one in buffer.select(4)] == [2, 2, 1, 3]
+    assert [one.attempt for one in buffer.select(5)] == [2, 2, 1, 3, 2]
+
+
+def test_without_large_edits_all_slots_go_to_the_best():
+    buffer = filled([outcome(1.0, code="a"), outcome(2.0, code="b")], large=LargeEdits())
+    assert [one.attempt for one in buffer.select(4)] == [2, 1, 2, 1]
+
+
+def test_a_state_with_seeds_and_quota_comes_back_and_one_of_before_still_loads():
+    first = SolutionBuffer(10, large=LargeEdits(0.5, 3))
+    first.plant([seed(1, 5.0, "a")])
+    first.absorb([outcome(7.0, 10.0, "x\ny\nz\nw")], [1], 1, 0.0, worth=[9.0], parent_codes=["q"])
+    again = SolutionBuffer(10, large=LargeEdits(0.5, 3))
+    again.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert list(again) == list(first)
+    plain = SolutionBuffer(10)
+    with pytest.raises(InputError, match=r"state\.settings"):
+        plain.load_state_dict(first.state_dict())
+    old = {"attempt": 3, "code": "c", "message": "", "reward": 1.0, "seconds": 2.0, "step": 1, "record": 1.0}
+    plain.load_state_dict({"settings": {"capacity": 10, "copies": "one"}, "solutions": [old]})
+    assert numbers(plain) == [3]
+    assert plain.state_dict()["solutions"] == [old], "a buffer without a race writes what it always wrote"

@@ -220,7 +220,7 @@ def test_a_mark_comes_back_from_disk_and_keeps_the_runs_name(tmp_path):
 
 def test_a_step_without_a_valid_attempt_has_no_reward_curve_but_all_others(tmp_path):
     class Broken(toy_agent.TwoArms):
-        def execute(self, replies, on_done=None):
+        def execute(self, replies, on_done=None, parents=None):
             return super().execute(["nothing"] * len(replies), on_done)
 
     loop = toy_agent.loop(tmp_path / "run", steps=1, batch=4, environment=Broken())

@@ -102,7 +102,7 @@ def test_a_run_ends_at_the_first_limit_and_its_last_step_has_a_checkpoint(tmp_pa
 
 def test_a_failure_of_the_sandbox_enters_nothing_but_the_record(tmp_path):
     class Shaky(toy_agent.TwoArms):
-        def execute(self, replies, on_done=None):
+        def execute(self, replies, on_done=None, parents=None):
             outcomes = super().execute(replies)
             broken = Outcome(False, 0.0, None, 3.0, "no cgroup", "sandbox-failure", "")
             outcomes = [broken if place == 0 else outcome for place, outcome in enumerate(outcomes)]
@@ -167,3 +167,32 @@ def test_the_same_seed_gives_the_same_run(tmp_path):
         results.append(content(tmp_path / name))
     assert results[0] == results[1]
     assert np.isfinite([rate.rate for rate, *_ in results[0][1]]).all()
+
+
+def test_every_reply_is_executed_on_the_parent_it_was_proposed_for_also_after_a_crash(tmp_path):
+    class Edits(toy_agent.TwoArms):
+        """Writes down what each reply was to change; may break down in the middle of a step."""
+
+        def __init__(self, seen, breaks_at=None):
+            super().__init__()
+            self.seen, self.breaks_at = seen, breaks_at
+
+        def execute(self, replies, on_done=None, parents=None):
+            for place, (reply, parent) in enumerate(zip(replies, parents, strict=True)):
+                if len(self.seen) == self.breaks_at:
+                    raise RuntimeError("no power")
+                self.seen[reply] = None if parent is None else parent.code
+                super().execute([reply], lambda _, outcome, place=place: on_done(place, outcome))
+
+    seen = {}
+    loop = toy_agent.loop(tmp_path / "run", steps=4, batch=4, every=3, environment=Edits(seen, breaks_at=10))
+    with loop.log, pytest.raises(RuntimeError, match="no power"):
+        loop.run()
+    loop = toy_agent.loop(tmp_path / "run", steps=4, batch=4, every=3, environment=Edits(seen))
+    with loop.log:
+        loop.run()
+        attempts = loop.log.attempts()
+    codes = {attempt.id: attempt.code for attempt in attempts}
+    assert len(attempts) == len(seen) == 16
+    assert all(seen[attempt.reply] == codes.get(attempt.parent) for attempt in attempts)
+    assert sum(parent is not None for parent in seen.values()) == 12

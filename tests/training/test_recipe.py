@@ -6,7 +6,7 @@ from rewardrate.rates import NIW, Fixed, RobbinsMonro, Totals
 from rewardrate.training.recipe import Recipe
 
 
-@pytest.mark.parametrize("name", ["laptop", "gpu", "mle-bench-paper"])
+@pytest.mark.parametrize("name", ["laptop", "gpu", "mle-bench-paper", "nanogpt-paper", "nanogpt-mini"])
 def test_shipped_recipes_load_and_read_back_as_themselves(name, tmp_path):
     recipe = config.load(Recipe, config.find_recipe(name))
     (tmp_path / "again.toml").write_text(config.dumps(recipe))
@@ -63,3 +63,33 @@ def test_an_arm_changes_nothing_else():
     recipe = config.build(Recipe, {"task": "diamonds"})
     assert recipe.with_arm("vanilla").objective.arm == "vanilla"
     assert recipe.with_arm("vanilla").with_arm("rpg") == recipe
+
+
+def test_the_race_recipe_has_the_numbers_of_the_paper():
+    recipe = config.load(Recipe, config.find_recipe("nanogpt-paper"))
+    assert (recipe.batch, recipe.budget.steps, recipe.invalid_in_fit) == (64, 10, "exclude")
+    assert (recipe.objective.penalty, recipe.objective.bonus) == (-10.0, 0.0)
+    sampling, learner = recipe.policy.sampling, recipe.policy.learner
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.presence_penalty) == (0.7, 0.8, 20, 1.5)
+    assert (sampling.new_tokens, recipe.environment.prompt_tokens) == (2560, 40960)
+    assert (learner.learning_rate, learner.critic_learning_rate) == (1e-6, 1e-5)
+    assert (learner.clip, learner.value_clip, learner.gradient_clip, learner.kl_coefficient) == (0.2, 0.5, 1.0, 0.001)
+    assert (recipe.estimator.forgetting, recipe.estimator.batches, recipe.estimator.quantile) == (0.3, 1000, 0.95)
+    race, implementer = recipe.environment, recipe.environment.implementer
+    assert (implementer.temperature, implementer.new_tokens, implementer.attempts) == (0.0, 16_384, 3)
+    assert (race.votes.votes, race.votes.temperature) == (3, 0.0)
+    rewards = race.rewards
+    assert (rewards.reference_loss, rewards.crossing_bonus, rewards.slope) == (10.0, 5.0, 100.0)
+    assert rewards.depth_seconds == 20_000
+    assert (recipe.large_edits.share, recipe.large_edits.lines) == (0.5, 20)
+
+
+def test_a_recipe_without_a_kind_of_environment_is_a_machine_learning_one():
+    plain = config.build(Recipe, {"task": "diamonds", "environment": {"cores": 1}})
+    assert plain == config.build(Recipe, {"task": "diamonds", "environment": {"kind": "mle", "cores": 1}})
+    race = config.build(Recipe, {"task": "nanogpt-mini", "environment": {"kind": "speedrun"}})
+    assert race.environment.implementer.kind == "direct"
+    with pytest.raises(InputError, match="no such key"):
+        config.build(Recipe, {"task": "x", "environment": {"kind": "speedrun", "cores": 1}})
+    with pytest.raises(InputError, match="did you mean 'speedrun'"):
+        config.build(Recipe, {"task": "x", "environment": {"kind": "speedrunn"}})

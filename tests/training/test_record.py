@@ -22,6 +22,12 @@ def test_a_refused_prompt_is_an_empty_proposal_and_the_record_says_why(why):
     assert record.proposal(kept) == proposal
 
 
+def test_a_child_of_a_seed_has_no_parent_number_and_names_its_seed():
+    kept = record.row(0, Proposal("a"), None, "old")
+    assert (kept.parent, kept.prompt) == (None, "[seed: old]")
+    assert record.row(0, Proposal("a"), 4).prompt == ""
+
+
 def test_an_outcome_comes_back_as_it_was():
     outcome = Outcome(True, 0.5, 0.9, 1.5, "fine", "ok", "x = 1\n", clock="cpu", trains=None, output="out")
     assert record.outcome(record.outcome_row(outcome)) == outcome

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
+from rewardrate.config import AtLeast, Between
 from rewardrate.environments.outcome import Outcome
+from rewardrate.environments.speedrun.edits import changed_lines
 from rewardrate.errors import InputError
 from rewardrate.rates.settings import real, whole
 
@@ -27,10 +29,31 @@ class Solution:
     step: int
     record: float
     "The best reward this very code ever had; what a newcomer must exceed for the bonus."
+    worth: float | None = None
+    "What it is ranked by before it pays for its seconds, where that is not its reward (the race)."
+    changed_lines: int = 0
+    "Lines taken away and added since its parent; counted only for a buffer with a quota for large edits."
+    seed: str = ""
+    "Name of the record it is; empty for an attempt. A seed's attempt number is -1, -2, ..."
+
+    @property
+    def number(self) -> int | None:
+        """Its attempt number; None for a seed, which is no attempt of the run."""
+        return None if self.seed else self.attempt
 
     def key(self, price: float) -> float:
         """What it is ranked by: reward - price * seconds. Paper, equation (mle:key)."""
-        return self.reward - price * self.seconds
+        return (self.reward if self.worth is None else self.worth) - price * self.seconds
+
+
+@dataclass(frozen=True)
+class LargeEdits:
+    """Slots kept for children of large edits, so that small changes do not crowd out bold ones. Paper, section 4.3."""
+
+    share: Annotated[float, Between(0, 1)] = 0.5
+    "Of the selected solutions."
+    lines: Annotated[int, AtLeast(1)] = 20
+    "Changed lines that make an edit large."
 
 
 class SolutionBuffer:
@@ -43,10 +66,14 @@ class SolutionBuffer:
     keep the luckiest clock. A copy therefore replaces its original, and becomes the parent. `record` remembers the
     code's best reward, so that a script with a random result cannot earn the bonus again and again by falling back.
     `copies="all"` keeps every copy, as the paper's authors did.
+
+    With `large`, that share of the slots goes to the best solutions among large edits (if there are any), the others
+    to the best of all; a solution can be in both.
     """
 
-    def __init__(self, capacity: int, *, copies: Copies = "one") -> None:
+    def __init__(self, capacity: int, *, copies: Copies = "one", large: LargeEdits | None = None) -> None:
         self.capacity = whole("capacity", capacity, 1)
+        self.large = large
         if copies not in get_args(Copies):
             raise InputError("copies", copies, "it must be one of one, all")
         self.copies: Copies = copies
@@ -64,25 +91,46 @@ class SolutionBuffer:
         """The best reward of the retained solutions; None when there are none."""
         return max((solution.record for solution in self._ranked), default=None)
 
-    def absorb(self, outcomes: Sequence[Outcome], attempts: Sequence[int], step: int, price: float) -> None:
+    def absorb(
+        self,
+        outcomes: Sequence[Outcome],
+        attempts: Sequence[int],
+        step: int,
+        price: float,
+        *,
+        worth: Sequence[float] | None = None,
+        parent_codes: Sequence[str | None] | None = None,
+    ) -> None:
         """Add the valid outcomes of a step (with their attempt numbers), rank all at `price`, trim to capacity.
 
-        A bad number raises InputError and nothing is changed.
+        `worth`: what each is ranked by instead of its reward. `parent_codes`: what each was made from, to count changed
+        lines. A bad number raises InputError and nothing is changed.
         """
-        if len(outcomes) != len(attempts):
-            raise InputError("attempts", len(attempts), f"there are {len(outcomes)} outcomes, and each has its number")
+        for name, given in (("attempts", attempts), ("worth", worth), ("parent_codes", parent_codes)):
+            if given is not None and len(given) != len(outcomes):
+                raise InputError(name, len(given), f"there are {len(outcomes)} outcomes, and each has its own")
         price = _price(price)
-        new = [
-            _solution(attempt, outcome, step)
-            for attempt, outcome in zip(attempts, outcomes, strict=True)
-            if outcome.valid and outcome.charged
-        ]
+        new = []
+        for place, (attempt, outcome) in enumerate(zip(attempts, outcomes, strict=True)):
+            if outcome.valid and outcome.charged:
+                parent = parent_codes[place] if parent_codes and self.large else None
+                lines = 0 if parent is None else changed_lines(parent, outcome.code)
+                value = worth[place] if worth is not None and worth[place] != outcome.reward else None
+                new.append(_solution(attempt, outcome, step, value, lines))
         known = {solution.attempt for solution in self._ranked}
         for solution in new:
             if solution.attempt in known:
                 raise InputError("attempts", solution.attempt, "that attempt is in the buffer already")
             known.add(solution.attempt)
         self._rank([*self._ranked, *new], price)
+
+    def plant(self, seeds: Sequence[Solution]) -> None:
+        """Begin with known solutions, ranked at the price 0. Refused once the buffer holds anything."""
+        if self._ranked:
+            raise InputError(
+                "seeds", len(seeds), "the buffer is not empty any more", "plant them before the first step"
+            )
+        self._rank([_checked(seed) for seed in seeds], 0.0)
 
     def rank(self, price: float) -> None:
         """Rank the solutions at another price."""
@@ -91,12 +139,19 @@ class SolutionBuffer:
     def select(self, count: int) -> list[Solution]:
         """The best `count` solutions, from the top again when there are fewer. Empty if there are none."""
         count = whole("count", count, 0)
-        return [self._ranked[i % len(self._ranked)] for i in range(count)] if self._ranked else []
+        large: list[Solution] = []
+        if self.large is not None:
+            bold = [solution for solution in self._ranked if solution.changed_lines >= self.large.lines]
+            large = _cycled(bold, round(self.large.share * count))
+        return large + _cycled(self._ranked, count - len(large))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, as plain JSON."""
-        solutions = [dataclasses.asdict(solution) for solution in self._ranked]
-        return {"settings": {"capacity": self.capacity, "copies": self.copies}, "solutions": solutions}
+        solutions = [_state(solution) for solution in self._ranked]
+        settings: dict[str, Any] = {"capacity": self.capacity, "copies": self.copies}
+        if self.large is not None:
+            settings["large"] = dataclasses.asdict(self.large)
+        return {"settings": settings, "solutions": solutions}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state; one with other settings or damaged is refused and nothing is changed."""
@@ -118,6 +173,17 @@ class SolutionBuffer:
         self._ranked = order[: self.capacity]
 
 
+def _cycled(solutions: list[Solution], count: int) -> list[Solution]:
+    return [solutions[place % len(solutions)] for place in range(count)] if solutions else []
+
+
+def _state(solution: Solution) -> dict[str, Any]:
+    """Its fields; those that only the race has are left out where they say nothing."""
+    plain = {"worth": None, "changed_lines": 0, "seed": ""}
+    found = dataclasses.asdict(solution)
+    return {name: value for name, value in found.items() if name not in plain or value != plain[name]}
+
+
 def _newest_of_each(solutions: list[Solution]) -> list[Solution]:
     """One solution per code: the latest attempt's, with the best reward any of them had."""
     newest: dict[str, Solution] = {}
@@ -131,23 +197,25 @@ def _newest_of_each(solutions: list[Solution]) -> list[Solution]:
     return list(newest.values())
 
 
-def _solution(attempt: int, outcome: Outcome, step: int) -> Solution:
-    return _checked(
-        Solution(attempt, outcome.code, outcome.message, outcome.reward, outcome.seconds, step, outcome.reward)
-    )
+def _solution(attempt: int, outcome: Outcome, step: int, worth: float | None, lines: int) -> Solution:
+    reward, seconds = outcome.reward, outcome.seconds
+    return _checked(Solution(attempt, outcome.code, outcome.message, reward, seconds, step, reward, worth, lines))
 
 
 def _checked(solution: Solution) -> Solution:
     """The same solution in plain Python numbers, or InputError."""
-    if not (isinstance(solution.code, str) and isinstance(solution.message, str)):
-        raise InputError("code, message", (solution.code, solution.message), "they must be text")
+    if not all(isinstance(text, str) for text in (solution.code, solution.message, solution.seed)):
+        raise InputError("code, message, seed", (solution.code, solution.message, solution.seed), "they must be text")
+    worth = solution.worth
     return dataclasses.replace(
         solution,
-        attempt=whole("attempt", solution.attempt, 0),
+        attempt=whole("attempt", solution.attempt, -(2**31) if solution.seed else 0),
         step=whole("step", solution.step, 0),
         reward=real("reward", solution.reward, lambda number: True, "be a finite number"),
         record=real("record", solution.record, lambda number: True, "be a finite number"),
         seconds=real("seconds", solution.seconds, lambda number: number > 0, "be finite and positive"),
+        worth=None if worth is None else real("worth", worth, lambda number: True, "be a finite number"),
+        changed_lines=whole("changed_lines", solution.changed_lines, 0),
     )
 
 

@@ -73,12 +73,12 @@ class Loop:
         for step in self.steps(start):
             parents = self.parents()  # state s_t
             proposals = self.propose(step, parents, recorded)  # a_t ~ pi(. | s_t)
-            outcomes = self.execute(step, proposals, recorded)  # r_{t+1}, delta_{t+1}
+            outcomes = self.execute(step, proposals, parents, recorded)  # r_{t+1}, delta_{t+1}
             rate = self.fit(outcomes)  # rho_{t+1} = f_rho(B)
             best, limit = self.buffer.best_reward, self.environment.limit_seconds + self.overhead.seconds
             relative = self.objective.relative(outcomes, rate, limit_seconds=limit)  # r - rho * delta
             bonuses = self.objective.bonuses(outcomes, best)
-            self.buffer.absorb(outcomes, self.attempts, step, self.objective.price(rate))  # B, ranked anew
+            self.absorb(step, outcomes, parents, rate)  # B, ranked anew
             metrics = self.learn(proposals, relative, bonuses)  # PPO
             self.commit(step, rate, relative, bonuses, metrics)
             if self.on_step is not None:
@@ -117,14 +117,23 @@ class Loop:
             prompts = [self.environment.prompt(_parent(solution)) for solution in parents]
             proposals = self.policy.propose(prompts, _seed(self.seed, step))
         rows = [
-            record.row(place, proposal, None if parent is None else parent.attempt)
+            record.row(place, proposal, *((None,) if parent is None else (parent.number, parent.seed)))
             for place, (proposal, parent) in enumerate(zip(proposals, parents, strict=True))
         ]
         self.attempts = self.log.begin_step(step, rows)
         return proposals
 
-    def execute(self, step: int, proposals: Sequence[Proposal], recorded: record.Recorded) -> list[Outcome]:
-        """Run what has not been run yet; every outcome is on record as soon as it is there."""
+    def execute(
+        self,
+        step: int,
+        proposals: Sequence[Proposal],
+        parents: Sequence[Solution | None],
+        recorded: record.Recorded,
+    ) -> list[Outcome]:
+        """Run what has not been run yet; every outcome is on record as soon as it is there.
+
+        A resumed step has the parents it had: the buffer that chose them is what it was.
+        """
         known = {place: row.outcome for place, row in enumerate(recorded.get(step, ())) if row.outcome is not None}
         outcomes = {place: record.outcome(row) for place, row in known.items()}
         places = [place for place in range(len(proposals)) if place not in outcomes]
@@ -137,7 +146,8 @@ class Loop:
                 self.on_attempt(places[at], outcome)
 
         with self._timed("execute"):
-            self.environment.execute([proposals[place].text for place in places], done)
+            chosen = [_parent(parents[place]) for place in places]
+            self.environment.execute([proposals[place].text for place in places], done, chosen)
         for place, outcome in sorted(outcomes.items()):
             if not outcome.charged and place in places:
                 self.log.note("sandbox-failure", f"step {step}, row {place}: {outcome.message}")
@@ -153,6 +163,15 @@ class Loop:
                 present=[outcome.charged for outcome in outcomes],
             )
             return self.chains.fit(self.estimator)
+
+    def absorb(
+        self, step: int, outcomes: Sequence[Outcome], parents: Sequence[Solution | None], rate: RateEstimate
+    ) -> None:
+        """The valid attempts into the buffer, all of it ranked by this arm's objective at this step's price."""
+        worth = [self.objective.worth(outcome) for outcome in outcomes]
+        codes = [None if parent is None else parent.code for parent in parents]
+        price = self.objective.price(rate)
+        self.buffer.absorb(outcomes, self.attempts, step, price, worth=worth, parent_codes=codes)
 
     def learn(
         self, proposals: Sequence[Proposal], relative: Sequence[float | None], bonuses: Sequence[float]

@@ -83,6 +83,10 @@ class Objective:
         charged = real("rate", charged, lambda number: number >= 0, "be a finite number, not negative")
         return 0.0 if self.arm == "vanilla" else self.price_scale * charged
 
+    def worth(self, outcome: Outcome) -> float:
+        """What the solution buffer ranks a valid attempt by, before it pays for its seconds: its reward."""
+        return outcome.reward
+
     def relative(
         self, outcomes: Sequence[Outcome], rate: float | RateEstimate, *, limit_seconds: float
     ) -> list[float | None]:

@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from rewardrate import config as configs
 from rewardrate.config import AtLeast, Between
 from rewardrate.errors import InputError
+from rewardrate.training import race_corpus
 from rewardrate.training.corpus.batches import PIECE, Batch, Form, Reading, batches, sample_texts
 from rewardrate.training.corpus.examples import Corpus
 from rewardrate.training.corpus.tokenizer import save_tokenizer, train_tokenizer
+from rewardrate.training.race_corpus import RaceCorpus
 
 if TYPE_CHECKING:
     import torch
@@ -83,6 +85,8 @@ class Pretraining:
     checkpoint_steps: Annotated[int, AtLeast(0)] = 0
     "Write a checkpoint every so many steps; 0 writes none. A run whose folder holds one goes on from there."
     corpus: Corpus = field(default_factory=Corpus)
+    race: RaceCorpus | None = None
+    "Learn the catalogue of a race instead of the corpus of scripts; `workers` does not apply."
     shape: Shape = field(default_factory=Shape)
 
 
@@ -117,7 +121,7 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
     network = torch.compile(model, dynamic=True) if config.compile else model
     context = _context(config, model)
     reading = Reading(config.corpus, config.seed, str(out), config.form, context, config.window // PIECE)
-    stream = batches(reading, config.batch_tokens, config.workers)
+    stream = _stream(config, reading)
     began = time.perf_counter()
     try:
         for number, group in islice(enumerate(_grouped(stream, config.accumulate)), done, config.steps):
@@ -132,6 +136,12 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
         stream.close()  # type: ignore[attr-defined]
     save_model(model, tokenizer, out, torch.bfloat16)
     return out
+
+
+def _stream(config: Pretraining, reading: Reading) -> Iterator[Batch]:
+    if config.race is not None:
+        return race_corpus.batches(config.race, reading, config.batch_tokens)
+    return batches(reading, config.batch_tokens, config.workers)
 
 
 def new_model(shape: Shape, pad: int, end: int) -> Any:
@@ -233,7 +243,12 @@ def _model(config: Pretraining, out: Path) -> tuple[Any, Any]:
     out.mkdir(parents=True, exist_ok=True)
     (out / "pretrain.toml").write_text(configs.dumps(config), encoding="utf-8")
     if not config.model:
-        texts = sample_texts(config.corpus, TOKENIZER_SEED, config.shape.texts)
+        count = config.shape.texts
+        texts = (
+            sample_texts(config.corpus, TOKENIZER_SEED, count)
+            if config.race is None
+            else race_corpus.sample_texts(config.race, TOKENIZER_SEED, count)
+        )
         tokenizer = train_tokenizer(texts, config.shape.vocabulary, config.shape.context)
         save_tokenizer(tokenizer, out)
         return new_model(config.shape, tokenizer.pad_token_id, tokenizer.eos_token_id), tokenizer

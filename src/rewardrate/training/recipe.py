@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, Literal
+from importlib.metadata import entry_points
+from typing import Annotated, Literal
 
 from rewardrate import rates
-from rewardrate.config import AtLeast, Between
-from rewardrate.environments.mle.environment import MachineLearning, Settings
-from rewardrate.environments.mle.folder import load
-from rewardrate.errors import InputError
+from rewardrate.config import AtLeast, Between, KindUnlessGiven
+from rewardrate.environments.mle.environment import Settings
+from rewardrate.environments.speedrun.environment import RaceSettings
+from rewardrate.errors import InputError, did_you_mean
 from rewardrate.policies.endpoint import EndpointSettings
 from rewardrate.policies.learner import LearnerSettings
 from rewardrate.policies.models import LoraSettings
 from rewardrate.policies.proposal import Policy
 from rewardrate.policies.sampling import SamplingSettings
 from rewardrate.rates.estimate import Estimator
-from rewardrate.sandbox import Pool
+from rewardrate.sandbox import Executor, Pool
+from rewardrate.training.buffer import LargeEdits, SolutionBuffer
 from rewardrate.training.loggers import Name
 from rewardrate.training.loop import Budget
 from rewardrate.training.objective import Arm, Objective, Overhead
+
+EXECUTORS = "rewardrate.executors"  # group of entry points: name -> Executor(address, *, slots, clock, repeats)
 
 
 @dataclass(frozen=True)
@@ -103,10 +108,29 @@ class Slots:
     "Which seconds are priced. warm: seconds without imports; a run uses one clock for all attempts."
     repeats: Annotated[int, AtLeast(0)] = 1
     "How often a contaminated measurement is taken again."
+    executor: str = "pool"
+    "Where scripts run: pool is this machine, ray a cluster (docs/ray.md); or one that an installed package offers."
+    address: str = ""
+    "Of the cluster: host:port, or auto for the one on this machine. May change while a run goes on."
 
-    def make(self) -> Pool:
-        """The pool, empty."""
-        return Pool(self.slots, clock=self.clock, repeats=self.repeats)
+    def __post_init__(self) -> None:
+        if self.executor == "pool":
+            if self.address:
+                raise InputError("sandbox.address", self.address, "a pool is on this machine", 'set executor = "ray"')
+            return
+        names = {"pool", *entry_points(group=EXECUTORS).names}
+        if self.executor not in names:
+            raise InputError("sandbox.executor", self.executor, "there is none", did_you_mean(self.executor, names))
+
+    def make(self) -> AbstractContextManager[Executor]:
+        """The executor, empty. Others than the pool are found by name, so that no room above this one is imported."""
+        if self.executor == "pool":
+            return Pool(self.slots, clock=self.clock, repeats=self.repeats)
+        (found,) = entry_points(group=EXECUTORS, name=self.executor)
+        made: AbstractContextManager[Executor] = found.load()(
+            self.address, slots=self.slots, clock=self.clock, repeats=self.repeats
+        )
+        return made
 
 
 @dataclass(frozen=True)
@@ -114,14 +138,14 @@ class Recipe:
     """One run: one arm, one task, one seed."""
 
     task: str
-    "Name or folder of a task, or mlebench:ID."
+    "Name or folder of a task, or mlebench:ID; of a race, where the environment is a speedrun."
     batch: Annotated[int, AtLeast(2)] = 128
     "Attempts a step; each row of the batch is a chain."
     budget: Budget = field(default_factory=lambda: Budget(steps=300))
     objective: Objective = field(default_factory=Objective)
     policy: ModelChoice | EndpointChoice = field(default_factory=ModelChoice)
     estimator: NIWChoice | TotalsChoice | RobbinsMonroChoice | FixedChoice = field(default_factory=NIWChoice)
-    environment: Settings = field(default_factory=Settings)
+    environment: Annotated[Settings | RaceSettings, KindUnlessGiven("mle")] = field(default_factory=Settings)
     sandbox: Slots = field(default_factory=Slots)
     overhead: Overhead = field(default_factory=Overhead)
     window: Annotated[int, AtLeast(1)] | None = None
@@ -132,6 +156,8 @@ class Recipe:
     "Capacity of the solution buffer, in batches."
     copies: Literal["one", "all"] = "one"
     "Identical scripts in the buffer."
+    large_edits: LargeEdits | None = None
+    "Slots of the buffer's selection for children of large edits (the race)."
     checkpoint_every: Annotated[int, AtLeast(1)] = 5
     "Steps between checkpoints."
     loggers: tuple[Name, ...] = ()
@@ -153,6 +179,6 @@ class Recipe:
             settings["seed"] = self.seed
         return rates.make(self.estimator.kind, **settings)
 
-    def make_environment(self, pool: Any, policy: Policy) -> MachineLearning:
-        """The task, with the policy's own count of tokens for its prompts."""
-        return MachineLearning(load(self.task), pool, self.environment, policy.count)
+    def make_buffer(self) -> SolutionBuffer:
+        """The solution buffer, empty."""
+        return SolutionBuffer(self.buffer_batches * self.batch, copies=self.copies, large=self.large_edits)

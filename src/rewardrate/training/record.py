@@ -18,15 +18,17 @@ Recorded = Mapping[int, tuple[RecordedRow, ...]]
 HEAD = struct.Struct("<III?d")
 
 
-def row(place: int, proposal: Proposal, parent: int | None) -> ProposalRow:
+def row(place: int, proposal: Proposal, parent: int | None, seed: str = "") -> ProposalRow:
     """A proposal as the log keeps it; the learner's tokens and log-probabilities go along bit for bit.
 
-    Where there is no reply, the record's says why.
+    Where there is no reply, the record's says why. A seed is no attempt and has no number: a child of one has its name
+    in place of the prompt.
     """
     return ProposalRow(
         row=place,
         reply=f"[no reply: {proposal.refusal}]" if proposal.refusal else proposal.text,
         parent=parent,
+        prompt=f"[seed: {seed}]" if seed else "",
         tokens=len(proposal.reply_tokens),
         generation_seconds=proposal.seconds,
         payload=_pack(proposal),

