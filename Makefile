@@ -20,7 +20,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[dev,report,agent,bandit,tensorboard]'
+	$(BIN)/python -m pip install --quiet -e '.[dev,report,agent,bandit,ray,trl,tensorboard,gym]'
 	@touch $@ $(VENV)/.demo
 
 # Pages are tested in a real browser. It is installed where that may be done; elsewhere those tests are skipped, aloud.
@@ -32,6 +32,15 @@ $(VENV)/.browser: | $(BIN)/python
 			apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 || true; fi
 	@if $(BROWSER); then touch $@; else echo "there is no Chromium here: the tests in a browser are SKIPPED"; fi
 
+# verl needs an older transformers than ours, so it has an environment of its own. Where it cannot be installed, its
+# tests are skipped, aloud.
+VERL := .venv-verl
+$(VERL)/.ready: pyproject.toml
+	@echo "installing verl into $(VERL), to test the method on it"
+	@if { [ -x $(VERL)/bin/python ] || $(PYTHON) -m venv $(VERL); } && \
+		timeout 900 $(VERL)/bin/python -m pip install --quiet -e '.[verl]'; then touch $@; \
+	else rm -rf $(VERL); echo "verl could not be installed: the run on stock verl is SKIPPED"; fi
+
 demo: $(VENV)/.demo            ## train a small language model, priced and not, and open the page (QUICK=1: a taste)
 	$(BIN)/rewardrate train laptop --arm both --out $(OUT) $(if $(QUICK),--set budget.steps=4)
 	$(BIN)/rewardrate report $(OUT) --open
@@ -41,7 +50,7 @@ check: $(VENV)/.test           ## lint, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: check $(VENV)/.browser   ## everything CI runs: lint, types, tests, coverage floor
+test: check $(VENV)/.browser $(VERL)/.ready   ## everything CI runs: lint, types, tests, coverage floor
 	$(BIN)/pytest -n auto --cov --cov-report=term
 
 bench: $(VENV)/.test           ## speed, as ratios measured side by side
@@ -51,4 +60,4 @@ docs: $(VENV)/.test            ## remake the figures and tables that the docs sh
 	$(BIN)/python docs/build.py
 
 clean:                         ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist
+	rm -rf $(VENV) $(VERL) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist

@@ -1,0 +1,212 @@
+"""One call of the executor: who runs what, what was lost, and that every job has exactly one result."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewardrate.errors import InfrastructureError
+from rewardrate.sandbox import Job, Result
+from rewardrate.sandbox.pool import OnDone
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 0.2
+GRACE_SECONDS = 300.0  # beyond twice everything a job may take, a node that says nothing is given up
+BROKEN_BOXES = 3  # in a row: such a node would swallow the queue
+
+
+class Member:
+    """One node of the cluster, as the driver sees it."""
+
+    def __init__(self, ray: Any, name: str, cpus: int, actor: Any) -> None:
+        self.ray, self.name, self.cpus, self.actor = ray, name, cpus, actor
+        self.holds: set[str] = set()
+        "Digests of the data that it has."
+        self.ready = self.busy = self.gone = False
+        self.used = 0
+        "CPUs of the jobs that it runs."
+        self.broken = 0
+        "Boxes that failed in a row."
+
+    def end(self, *, gently: bool = False) -> None:
+        """End our part on the node, and with it every box there."""
+        self.gone = True
+        with contextlib.suppress(Exception):
+            if gently:
+                self.ray.get(self.actor.close.remote(), timeout=5)
+        with contextlib.suppress(Exception):
+            self.ray.kill(self.actor)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that a node has."""
+
+    index: int
+    member: Member
+    deadline: float
+
+
+class Work:
+    """Jobs from the front to the nodes, results to the caller's thread.
+
+    A job is in one place at a time: waiting, running on one node, or done. It goes back to the front when its node is
+    lost. A result that arrives after that belongs to nobody and is not looked at.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        data: Mapping[str, str],
+        nodes: Callable[[], list[Member]],
+        retries: int,
+        patience_seconds: float,
+    ) -> None:
+        self._jobs, self._data, self._nodes = jobs, data, nodes
+        self._retries, self._patience = retries, patience_seconds
+        self._waiting = deque(range(len(jobs)))
+        self._running: dict[Any, Running] = {}
+        self._lost: dict[int, list[str]] = {}
+        "Index -> names of the nodes that did not give a result."
+        self._done: queue.SimpleQueue[tuple[int, Result] | BaseException] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self.faults = 0
+
+    def run(self, on_done: OnDone | None) -> list[Result]:
+        """All results, in order."""
+        results: dict[int, Result] = {}
+        thread = threading.Thread(target=self._dispatch, name="dispatch", daemon=True)
+        thread.start()
+        try:
+            while len(results) < len(self._jobs):
+                found = self._done.get()
+                if isinstance(found, BaseException):
+                    raise found
+                index, result = found
+                if index in results:
+                    raise AssertionError(f"job {index} has two results")
+                results[index] = result
+                if on_done is not None:
+                    on_done(index, result)
+        finally:
+            self._end(thread)
+        return [results[index] for index in range(len(self._jobs))]
+
+    def _end(self, thread: threading.Thread) -> None:
+        """What still runs must not go on, however impatient the user is."""
+        self._stop.set()
+        interrupted: KeyboardInterrupt | None = None
+        while thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt as again:
+                interrupted = again
+        for member in {running.member.name: running.member for running in self._running.values()}.values():
+            member.end()
+        if interrupted is not None:
+            raise interrupted
+
+    def _dispatch(self) -> None:
+        try:
+            alone_since = time.monotonic()
+            while (self._waiting or self._running) and not self._stop.is_set():
+                members = self._nodes()
+                alone_since = time.monotonic() if members or self._running else alone_since
+                if time.monotonic() - alone_since > self._patience:
+                    rule = f"no node of the Ray cluster was ready within {self._patience:g} s"
+                    why = "none is alive, other work holds their CPUs, or each was left out (see the warnings)"
+                    raise InfrastructureError(f"{rule}: {why}; the same command goes on from here")
+                self._fill(members)
+                self._collect()
+                self._give_up()
+        except BaseException as error:
+            rays = type(error).__module__.startswith("ray.")
+            told = InfrastructureError(f"the Ray cluster failed ({error}); the same command goes on") if rays else error
+            self._done.put(told)
+
+    def _fill(self, members: list[Member]) -> None:
+        """Give jobs to nodes with free CPUs, unless results pile up because nobody takes them."""
+        need = max(job.limits.cores for job in self._jobs)
+        slots = sum(member.cpus // need for member in members)
+        while self._waiting and self._done.qsize() < 4 * slots:
+            index = self._waiting[0]
+            member = self._place(index, members)
+            if member is None:
+                return
+            self._waiting.popleft()
+            job = self._jobs[index]
+            bare = Job(**{**job.__dict__, "data": {}})  # paths of this machine mean nothing on another
+            names = {name: self._data[str(path)] for name, path in job.data.items()}
+            patience = 4 * job.limits.seconds + GRACE_SECONDS
+            ticket = member.actor.run.remote(bare, names)
+            self._running[ticket] = Running(index, member, time.monotonic() + patience)
+            member.used += job.limits.cores
+
+    def _place(self, index: int, members: list[Member]) -> Member | None:
+        """The node with most room: rather one whose boxes work, and not the one that lost this job before."""
+        need = self._jobs[index].limits.cores
+        room = [one for one in members if not one.gone and one.cpus - one.used >= need]
+
+        def worth(one: Member) -> tuple[bool, int]:
+            return one.name not in self._lost.get(index, ()), one.cpus - one.used
+
+        sound = [one for one in room if one.broken < BROKEN_BOXES]
+        if not sound and any(one.broken < BROKEN_BOXES for one in members):
+            return None  # better wait for a sound one
+        return max(sound or room, key=worth, default=None)
+
+    def _collect(self) -> None:
+        if not self._running:
+            self._stop.wait(WAIT_SECONDS)
+            return
+        ray = next(iter(self._running.values())).member.ray
+        ready, _ = ray.wait(list(self._running), num_returns=1, timeout=WAIT_SECONDS)
+        for ticket in ready:
+            running = self._running.pop(ticket)
+            running.member.used -= self._jobs[running.index].limits.cores
+            try:
+                result = ray.get(ticket)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause if isinstance(error.cause, Exception) else error from None
+            except ray.exceptions.RayError as error:  # the node, its worker or the object is gone
+                log.warning("node %s lost job %d: %s", running.member.name[:12], running.index, type(error).__name__)
+                running.member.gone = True
+                self._again(running, f"the node that ran it was lost ({type(error).__name__})", None)
+            else:
+                self._take(running, result)
+
+    def _take(self, running: Running, result: Result) -> None:
+        failed = result.status == "sandbox-failure"
+        running.member.broken = running.member.broken + 1 if failed else 0
+        if failed:
+            self._again(running, result.message, result)
+        else:
+            self._done.put((running.index, result))
+
+    def _again(self, running: Running, why: str, result: Result | None) -> None:
+        """To the front of the queue, or a failure that nobody is charged for when it was tried often enough."""
+        before = self._lost.setdefault(running.index, [])
+        before.append(running.member.name)
+        if len(before) <= self._retries:
+            self.faults += 1
+            self._waiting.appendleft(running.index)
+            return
+        clock = self._jobs[running.index].clock or "wall"
+        failure = Result("sandbox-failure", 0.0, 0.0, 0, "", "", {}, message=why, clock=clock)
+        self._done.put((running.index, result or failure))
+
+    def _give_up(self) -> None:
+        """Nodes that have said nothing for far too long are lost nodes."""
+        now = time.monotonic()
+        for ticket in [ticket for ticket, running in self._running.items() if running.deadline < now]:
+            running = self._running.pop(ticket)
+            running.member.end()
+            self._again(running, "the node that ran it fell silent", None)

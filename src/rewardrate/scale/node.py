@@ -1,0 +1,82 @@
+"""What runs on every machine of a cluster: it keeps the tasks' data and runs jobs in this machine's sandbox."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rewardrate import __version__
+from rewardrate.sandbox import Job, Pool, Result, cores
+from rewardrate.scale.shipping import Piece, Shelf
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Homes:
+    """Where a machine keeps Python and this package: what is hidden on one must be hidden on the other."""
+
+    places: tuple[Path, ...]
+
+    @classmethod
+    def here(cls) -> Homes:
+        """Those of this process."""
+        homes = (PACKAGE, Path(sys.prefix), Path(sys.base_prefix))
+        return cls(homes + tuple(Path(home).resolve() for home in homes))
+
+    def moved(self, path: Path | str, there: Homes) -> set[Path]:
+        """The same path as it is called there: as it is, and below every home of theirs that it lies in here."""
+        found = {Path(path)}
+        for mine, theirs in zip(self.places, there.places, strict=True):
+            if Path(path).is_relative_to(mine):
+                found.add(theirs / Path(path).relative_to(mine))
+        return found
+
+
+@dataclass(frozen=True)
+class About:
+    """What a node says of itself."""
+
+    version: str
+    python: str
+    cores: int
+
+
+class Node:
+    """One machine's part of the executor. Calls may come from several threads at once."""
+
+    def __init__(self, settings: Mapping[str, Any], asking: Homes) -> None:
+        self._pool = Pool(**settings)
+        self._asking, self._here = asking, Homes.here()
+        self._shelf = Shelf()
+
+    def about(self) -> About:
+        """Version of the package and of Python, and how many cores scripts may have here."""
+        return About(__version__, platform.python_version(), len(cores.usable()))
+
+    def put(self, name: str, parcel: Sequence[Piece]) -> None:
+        """Pieces of the data called `name`."""
+        self._shelf.put(name, parcel)
+
+    def seal(self, name: str) -> None:
+        """The data called `name` are complete."""
+        self._shelf.seal(name)
+
+    def run(self, job: Job, data: Mapping[str, str]) -> Result:
+        """Run one job; `data` says under which digest its data lie here. Paths to hide are given this machine's names.
+
+        Seconds are measured here, round the script: neither the queue nor the network is in them.
+        """
+        hide = sorted({moved for path in job.hide for moved in self._asking.moved(path, self._here)})
+        paths = {name: self._shelf.path(content) for name, content in data.items()}
+        (result,) = self._pool.run([replace(job, data=paths, hide=hide)])
+        return result
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._pool.close()
+        self._shelf.close()

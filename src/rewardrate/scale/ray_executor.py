@@ -1,0 +1,218 @@
+"""Jobs over the machines of a Ray cluster: the same protocol as `sandbox.Pool`, and each attempt counts once."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardrate import __version__
+from rewardrate.errors import InfrastructureError, InputError, MissingExtra
+from rewardrate.sandbox import Job, Result
+from rewardrate.sandbox.job import check_clock
+from rewardrate.sandbox.launch import WARM_IMPORTS, check_imports
+from rewardrate.sandbox.pool import OnDone
+from rewardrate.sandbox.result import Clock
+from rewardrate.scale import shipping
+from rewardrate.scale.dispatch import Member, Work
+from rewardrate.scale.node import Homes, Node
+
+log = logging.getLogger(__name__)
+
+STORE_BYTES = 256 * 2**20  # of a cluster of our own: results and pieces pass through it, nothing stays
+LOOK_SECONDS = 1.0
+FAILURES = 3  # to get ready, until a node is left alone
+
+
+class RayExecutor:
+    """Runs jobs on every machine of a Ray cluster, as many at once as their CPUs allow, priced by one clock.
+
+    `address`: of a running cluster ("auto" finds the one on this machine); empty: RAY_ADDRESS, or a cluster of our own
+    on this machine. `slots`: scripts at once on each node; as many as its CPUs allow unless given. The CPUs are
+    reserved, so that Ray gives them to nobody else, and on its machine every script owns its cores (sandbox.cores).
+
+    A node that is lost takes its running attempts with it: each is run again elsewhere, `retries` times, and then is a
+    "sandbox-failure", which nobody is charged for. A node that joins is used from then on. `patience_seconds`: how
+    long to wait while no node is there; then InfrastructureError.
+    """
+
+    def __init__(
+        self,
+        address: str = "",
+        *,
+        slots: int | None = None,
+        clock: Clock = "wall",
+        repeats: int = 1,
+        retries: int = 1,
+        warm_imports: Sequence[str] = WARM_IMPORTS,
+        patience_seconds: float = 120.0,
+    ) -> None:
+        check_clock(clock)
+        check_imports(warm_imports)
+        for name, value, least in (("slots", slots, 1), ("repeats", repeats, 0), ("retries", retries, 0)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise InputError(name, value, f"it must be a whole number of at least {least}")
+        if not isinstance(address, str):
+            raise InputError("address", address, 'it must be text: host:port, or "auto"')
+        self.slots, self.clock, self.retries, self.patience_seconds = slots, clock, retries, patience_seconds
+        self.faults = 0
+        "Attempts that were lost with their node, or whose box failed, and were run again."
+        self._settings = {"clock": clock, "repeats": repeats, "warm_imports": tuple(warm_imports)}
+        self._ray, self._ours = connect(address)
+        self._members: dict[str, Member] = {}
+        self._left_out: dict[str, int] = {}
+        "Node -> from how many cores a job on it cannot be had; 0: never."
+        self._failures: dict[str, int] = {}
+        self._digests: dict[str, tuple[object, str]] = {}
+        self._looked = 0.0
+
+    def __enter__(self) -> RayExecutor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what we started on the nodes; a cluster of our own ends too."""
+        for member in self._members.values():
+            member.end(gently=True)
+        self._members.clear()
+        if self._ours:
+            self._ray.shutdown()
+            self._ours = False
+
+    def run(self, jobs: Sequence[Job], *, on_done: OnDone | None = None) -> list[Result]:
+        """Results in the order of the jobs; `on_done(index, result)` in this thread as each ends, once for each.
+
+        An exception here or on a node ends all boxes at once and is raised.
+        """
+        priced = [self._priced(job) for job in jobs]
+        if not priced:
+            return []
+        data = {path: self._digest(Path(path)) for path in {str(path) for job in priced for path in job.data.values()}}
+        self._looked = 0.0
+        need = max(job.limits.cores for job in priced)
+        work = Work(priced, data, lambda: self._nodes(need, data), self.retries, self.patience_seconds)
+        try:
+            return work.run(on_done)
+        finally:
+            self.faults += work.faults
+
+    def _priced(self, job: Job) -> Job:
+        if not isinstance(job, Job):
+            raise InputError("jobs", job, "it must be a list of jobs", "make them with Job(script, limits, ...)")
+        if job.clock not in (None, self.clock):
+            remedy = "leave the job's out, or make an executor with it"
+            raise InputError("job.clock", job.clock, f"this executor prices every job by {self.clock}", remedy)
+        return dataclasses.replace(job, clock=self.clock)
+
+    def _digest(self, path: Path) -> str:
+        """The name under which these data are kept on the nodes; read again only when something has changed."""
+        stamp = shipping.signature(path)
+        known = self._digests.get(str(path))
+        if known is None or known[0] != stamp:
+            self._digests[str(path)] = known = (stamp, shipping.digest(path))
+        return known[1]
+
+    def _nodes(self, need: int, data: Mapping[str, str]) -> list[Member]:
+        """The nodes that can take jobs now. Looks round once a second: new ones are made ready, dead ones dropped."""
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self._looked = time.monotonic()
+            try:
+                alive = {node["NodeID"]: node for node in self._ray.nodes() if node["Alive"]}
+            except self._ray.exceptions.RayError as error:
+                raise InfrastructureError(f"the Ray cluster does not answer: {error}") from error
+            for name in list(self._members):
+                member = self._members[name]
+                small = member.ready and not member.used and member.cpus < need
+                if member.gone or small or name not in alive:
+                    self._members.pop(name).end()
+            self._welcome({name: int(node["Resources"].get("CPU", 0)) for name, node in alive.items()}, need)
+            for member in self._members.values():
+                self._supply(member, need, data)
+        return [member for member in self._members.values() if member.ready and not member.gone]
+
+    def _welcome(self, cpus: Mapping[str, int], need: int) -> None:
+        """Start our part on nodes that are new, with the CPUs that their slots need."""
+        if cpus and max(cpus.values()) < need:
+            rule = f"the largest node of the cluster has {max(cpus.values())} CPUs"
+            raise InputError("limits.cores", need, rule, "ask for fewer, or add a larger node")
+        for name in cpus.keys() - self._members.keys():
+            slots = cpus[name] // need if self.slots is None else min(cpus[name] // need, self.slots)
+            if not slots or need >= self._left_out.get(name, need + 1):
+                continue
+            place = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(name, soft=False)
+            taken = slots * need
+            options = {"num_cpus": taken, "max_concurrency": taken + 2, "max_restarts": 0, "max_task_retries": 0}
+            actor = self._ray.remote(Node).options(scheduling_strategy=place, **options)
+            self._members[name] = Member(self._ray, name, taken, actor.remote(self._settings, Homes.here()))
+
+    def _supply(self, member: Member, need: int, data: Mapping[str, str]) -> None:
+        """Make a node ready in a thread of its own: greet it, and send it the data that it lacks."""
+        missing = {name: path for path, name in data.items() if name not in member.holds}
+        if member.busy or (member.ready and not missing):
+            return
+        member.ready, member.busy = False, True
+
+        def supply() -> None:
+            try:
+                self._greet(member, need)
+                for name, path in missing.items():
+                    for parcel in shipping.pieces(Path(path)):
+                        self._ray.get(member.actor.put.remote(name, parcel))
+                    self._ray.get(member.actor.seal.remote(name))
+                    member.holds.add(name)
+                member.ready = not member.gone
+            except Exception as error:  # a node that cannot be made ready is a lost one, whatever the reason
+                self._fails(member, error)
+            finally:
+                member.busy = False
+
+        threading.Thread(target=supply, name=f"supply-{member.name[:12]}", daemon=True).start()
+
+    def _greet(self, member: Member, need: int) -> None:
+        about = self._ray.get(member.actor.about.remote())
+        if about.version != __version__:
+            self._left_out[member.name] = 0
+            raise InfrastructureError(f"it has rewardrate {about.version}, and this is {__version__}")
+        member.cpus = min(member.cpus, about.cores)
+        if member.cpus < need:
+            self._left_out[member.name] = need
+            raise InfrastructureError(f"it has {about.cores} cores, and a script needs {need}")
+
+    def _fails(self, member: Member, error: Exception) -> None:
+        """A node that could not be made ready is tried again, twice."""
+        member.gone = True
+        self._failures[member.name] = self._failures.get(member.name, 0) + 1
+        if self._failures[member.name] >= FAILURES:
+            self._left_out[member.name] = 0
+        log.warning("node %s cannot be used: %s", member.name[:12], " ".join(str(error).split())[:300])
+
+
+def connect(address: str) -> tuple[Any, bool]:
+    """(ray, whether the connection is ours to close)."""
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError:
+        raise MissingExtra('sandbox.executor = "ray"', "ray", "ray") from None
+    if ray.is_initialized():
+        return ray, False
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves the machines
+    os.environ.setdefault("RAY_worker_niceness", "0")  # of a cluster of our own: else scripts would give way to anybody
+    where = address or os.environ.get("RAY_ADDRESS", "")
+    try:
+        if where:
+            ray.init(address=where, log_to_driver=False)
+        else:
+            alone = {"include_dashboard": False, "object_store_memory": STORE_BYTES, "_node_ip_address": "127.0.0.1"}
+            ray.init(address="local", log_to_driver=False, **alone)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        rule = f"no Ray cluster answers there ({' '.join(str(error).split())[:200]})"
+        raise InputError("sandbox.address", where, rule, "start one with: ray start --head") from error
+    return ray, True

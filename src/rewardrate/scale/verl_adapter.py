@@ -1,0 +1,304 @@
+"""The method on stock verl: three classes that its config names. This is the only file that imports verl.
+
+    data.custom_cls                        BufferPrompts     prompts from the solution buffer
+    actor_rollout_ref.rollout.agent        SandboxAgent      one reply, one script, its outcome
+    trainer.v1.sampler.custom_sampler      PricedSampler     fits the rate on the whole batch and charges it
+
+Dataset and sampler live in one process (verl's task runner) and share its `PricedBatch`; agents live in processes of
+their own, on every node, and each runs scripts in its node's sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import transfer_queue as tq
+from torch.utils.data import Dataset
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
+from verl.utils import tensordict_utils
+
+from rewardrate import config
+from rewardrate.environments.outcome import Outcome, Parent
+from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.sandbox import cores
+from rewardrate.scale.priced_batch import MISSING, Priced, PricedBatch
+from rewardrate.training.recipe import Recipe
+
+log = logging.getLogger(__name__)
+
+TRAIN, NAME = "train", "rewardrate"
+Row = tuple[int, Outcome, float, str | None]
+"Chain, outcome, seconds of generation, code of the parent."
+
+
+class _Here:
+    """What this process holds: the state that the dataset makes and the sampler uses."""
+
+    batch: PricedBatch | None = None
+    record: Path | None = None
+
+
+def read_recipe(data: Any) -> Recipe:
+    """The recipe that `data.rewardrate` names, with verl's own size of a batch."""
+    given: Any = data.get(NAME) or {}
+    if not given.get("recipe"):
+        raise InputError(f"data.{NAME}.recipe", None, "it must name a recipe", "for example laptop, or a TOML file")
+    rows = int(data.train_batch_size) * int(given.get("attempts", 1))
+    overrides = [*(given.get("set") or []), f"batch={rows}"]
+    recipe = config.load(Recipe, config.find_recipe(str(given["recipe"])), overrides)
+    if recipe.sandbox.executor != "pool":
+        rule = "verl spreads its agents over the nodes itself, and each uses its node's sandbox"
+        raise InputError("sandbox.executor", recipe.sandbox.executor, rule, 'leave it "pool"')
+    return recipe
+
+
+class BufferPrompts(Dataset[dict[str, Any]]):
+    """Prompts that are made when they are asked for, from the solution buffer as it is then.
+
+    verl makes one for training and one for validation; the latter (`data.val_files: val`) always asks for a first
+    solution. Saved with verl's checkpoints: `state_dict` holds rate, chains and buffer.
+    """
+
+    def __init__(
+        self, data_files: Any, tokenizer: Any, config: Any, processor: Any = None, max_samples: int = -1, **_: Any
+    ) -> None:
+        if int(config.get("dataloader_num_workers", 0)) != 0:
+            rule = "workers would make prompts from copies of the buffer that are never updated"
+            raise InputError("data.dataloader_num_workers", config.dataloader_num_workers, rule, "set it to 0")
+        self.training = data_files == config.train_files
+        self.tokenizer, self.config = tokenizer, config
+        self.prompts = int(config.train_batch_size)
+        if self.training or _Here.batch is None:
+            recipe = read_recipe(config)
+            _Here.batch = PricedBatch(recipe, recipe.sandbox.make().__enter__(), self._count)
+            record = config[NAME].get("record")
+            _Here.record = Path(record) if record else None
+        self.batch = _Here.batch
+        steps = self.batch.recipe.budget.steps or 1000
+        self.length = self.prompts * (steps if self.training else 1)
+
+    def _count(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """One prompt: place i of a batch improves the i-th best solution. It must fit, for verl would cut its head."""
+        place = index % self.prompts
+        parent = self.batch.parents(self.prompts)[place] if self.training else None
+        chat = self.batch.prompt(parent)
+        options = dict(self.config.get("apply_chat_template_kwargs") or {})
+        tokens = self.tokenizer.apply_chat_template(
+            chat, add_generation_prompt=True, tokenize=True, return_dict=False, **options
+        )
+        if len(tokens) > int(self.config.max_prompt_length):
+            remedy = "raise it, or lower environment.prompt_tokens of the recipe"
+            rule = f"a prompt has {len(tokens)} tokens"
+            raise InputError("data.max_prompt_length", self.config.max_prompt_length, rule, remedy)
+        told = None if parent is None else {"code": parent.code, "message": parent.message}
+        return {
+            "raw_prompt": chat,
+            "index": place,
+            "agent_name": NAME,
+            "data_source": self.batch.recipe.task,
+            "reward_model": {"ground_truth": ""},
+            "extra_info": {"place": place, "parent": json.dumps(told)},
+            "dummy_tensor": torch.tensor([0], dtype=torch.uint8),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """What verl keeps beside the weights (data.pt)."""
+        return {NAME: json.dumps(self.batch.state_dict())}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of verl."""
+        self.batch.load_state_dict(json.loads(state[NAME]))
+
+
+@lru_cache(maxsize=1)
+def _agent_environment(recipe: Recipe, tokenizer: Any) -> tuple[Any, ThreadPoolExecutor]:
+    """The environment of this process, and a thread for every script that can run at once on this machine."""
+
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False))
+
+    batch = PricedBatch(recipe, recipe.sandbox.make().__enter__(), count)
+    most = max(1, len(cores.usable()) // batch.cores)
+    return batch.environment, ThreadPoolExecutor(most, thread_name_prefix="sandbox")
+
+
+@register(NAME)
+class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
+    """One attempt: a reply, its script in the sandbox, the outcome. It never raises, and no wait is without an end.
+
+    verl drops a rollout that raises, and with it the time it took. Here a script that fails is an outcome like any
+    other, and what is our own fault (no reply in time, a broken sandbox) is a row that the sampler takes out again.
+    Seconds are measured round the script, so neither the queue for a core nor generation is in them.
+    """
+
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> Any:
+        """The attempt at one prompt."""
+        given = kwargs["extra_info"]
+        attempts = int(self.rollout_config.n)
+        chain = int(given["place"]) * attempts + int(kwargs.get("session_id", 0))
+        prompt_ids: list[int] = []
+        begun = time.monotonic()
+        try:
+            prompt_ids = await self.ct_build_initial_tokens(list(kwargs["raw_prompt"]))
+            patience = float((self.data_config.get(NAME) or {}).get("patience_seconds", 3600))
+            call = self.server_manager.generate(
+                request_id=os.urandom(8).hex(), prompt_ids=prompt_ids, sampling_params=sampling_params
+            )
+            reply = await asyncio.wait_for(call, patience)
+            wrote = time.monotonic() - begun
+            outcome = await self._execute(reply.token_ids, given)
+        except Exception as error:  # verl would drop the row; so it is told instead, and charged to nobody
+            log.exception("an attempt could not be made")
+            outcome = dataclasses.replace(MISSING, message=f"{type(error).__name__}: {error}"[:300])
+            return self._output(prompt_ids or [0], [0], None, outcome, chain, given, time.monotonic() - begun, {})
+        tokens = list(reply.token_ids[: self.rollout_config.response_length]) or [0]
+        logprobs = reply.log_probs[: len(tokens)] if getattr(reply, "log_probs", None) else None
+        return self._output(prompt_ids, tokens, logprobs, outcome, chain, given, wrote, reply.extra_fields)
+
+    async def _execute(self, token_ids: Sequence[int], given: Mapping[str, Any]) -> Outcome:
+        environment, threads = _agent_environment(read_recipe(self.data_config), self.tokenizer)
+        text = self.tokenizer.decode(
+            token_ids[: self.rollout_config.response_length],
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
+        parent = json.loads(given["parent"])
+        parents = [None if parent is None else Parent(**parent)]
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(threads, environment.execute, [text], None, parents)
+        return found[0]  # type: ignore[no-any-return]
+
+    def _output(
+        self,
+        prompt: list[int],
+        tokens: list[int],
+        logprobs: list[float] | None,
+        outcome: Outcome,
+        chain: int,
+        given: Mapping[str, Any],
+        wrote: float,
+        extra: Mapping[str, Any],
+    ) -> Any:
+        told = {"chain": chain, "outcome": dataclasses.asdict(outcome), "generation_seconds": wrote}
+        told["parent"] = json.loads(given["parent"])
+        mine = {
+            "turn_scores": [],
+            "tool_rewards": [],
+            NAME: json.dumps(told),
+            "reward_extra_info": {"score": outcome.reward, "seconds": outcome.seconds},
+        }
+        return AgentLoopOutput(
+            prompt_ids=prompt,
+            response_ids=tokens,
+            response_mask=[1] * len(tokens),
+            response_logprobs=logprobs,
+            reward_score=outcome.reward,
+            num_turns=2,
+            metrics={"generate_sequences": wrote, "tool_calls": outcome.wall_seconds},
+            extra_fields={**extra, **mine},
+        )
+
+
+class PricedSampler(ReplayBuffer):  # type: ignore[misc]
+    """verl's batch with our rewards: the rate is fitted on all of it, once a step, and charged to every row.
+
+    It sees the batch before verl pads it, so no row is counted twice. Rows that are our own fault are taken out: verl
+    pads the gap with rows that carry no gradient.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        mode = kwargs.get("trainer_mode", args[0] if args else "")
+        if mode != "sync":
+            rule = "modes that take what ends first choose by time, and the rate would be biased upwards"
+            raise InputError("trainer.v1.trainer_mode", mode, rule, "set it to sync")
+        super().__init__(*args, **kwargs)
+
+    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, Any]]:
+        """A batch of verl's, charged; validation batches are left as they are."""
+        batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
+        if partition_id != TRAIN:
+            return batch, metrics
+        if _Here.batch is None:
+            raise InputError("data.custom_cls.name", None, "the sampler needs its dataset", "set it to BufferPrompts")
+        found = tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["rm_scores", "extra_fields"])
+        rows = [_row(fields) for fields in _plain(found["extra_fields"])]
+        keys, priced = list(batch.keys), self._price(_Here.batch, rows)
+        rewards = dict(enumerate(priced.rewards))
+        kept = [at for at, row in enumerate(rows) if rewards[row[0]] is not None]
+        if not kept:
+            why = priced.outcomes[rows[0][0]].message
+            raise InfrastructureError(f"no attempt of step {global_steps} could be made ({why})")
+        charged = []
+        scores = found["rm_scores"].unbind()
+        for at in kept:
+            row = torch.zeros_like(scores[at])
+            row[-1] = float(rewards[rows[at][0]] or 0.0)
+            charged.append(row)
+        lost = [batch.keys[at] for at in range(len(rows)) if at not in set(kept)]
+        if lost:
+            tq.kv_clear(keys=lost, partition_id=partition_id)
+            batch.keys, batch.tags = [batch.keys[at] for at in kept], [batch.tags[at] for at in kept]
+        nested = torch.nested.as_nested_tensor(charged, layout=torch.jagged)
+        fields = tensordict_utils.get_tensordict({"rm_scores": nested})
+        tq.kv_batch_put(keys=batch.keys, partition_id=partition_id, fields=fields)
+        self._record(global_steps, keys, rows, priced)
+        return batch, {**metrics, **{f"{NAME}/{name}": value for name, value in priced.metrics().items()}}
+
+    @staticmethod
+    def _price(batch: PricedBatch, rows: Sequence[Row]) -> Priced:
+        size = batch.recipe.batch
+        outcomes: list[Outcome | None] = [None] * size
+        seconds = [0.0] * size
+        codes: list[str | None] = [None] * size
+        for chain, outcome, wrote, code in rows:
+            if not 0 <= chain < size or outcomes[chain] is not None:
+                rule = f"each of the {size} chains has one row"
+                raise InputError("chain", chain, rule, f"set data.{NAME}.attempts to actor_rollout_ref.rollout.n")
+            outcomes[chain], seconds[chain], codes[chain] = outcome, wrote, code
+        return batch.price(outcomes, parent_codes=codes, generation_seconds=seconds)
+
+    @staticmethod
+    def _record(step: int, keys: Sequence[str], rows: Sequence[Row], priced: Priced) -> None:
+        """Every attempt as a line of JSON, where data.rewardrate.record says so; a step done again replaces itself."""
+        if _Here.record is None:
+            return
+        _Here.record.parent.mkdir(parents=True, exist_ok=True)
+        before = _Here.record.read_text(encoding="utf-8").splitlines() if _Here.record.exists() else []
+        lines = [line for line in before if json.loads(line)["step"] < step]
+        for key, (chain, *_) in zip(keys, rows, strict=True):
+            told = {"step": step, "key": key, "chain": chain, "rate": priced.rate.rate, "price": priced.price}
+            told |= {"relative_reward": priced.relative[chain], "bonus": priced.bonuses[chain]}
+            lines.append(json.dumps(told | dataclasses.asdict(priced.outcomes[chain])))
+        fresh = _Here.record.with_name(_Here.record.name + ".new")
+        fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        fresh.replace(_Here.record)
+
+
+def _row(fields: Any) -> Row:
+    told = json.loads(fields[NAME])
+    code = told["parent"]["code"] if told["parent"] else None
+    return told["chain"], Outcome(**told["outcome"]), told["generation_seconds"], code
+
+
+def _plain(column: Any) -> list[Any]:
+    """A column of the store as a list of dicts; what holds it depends on the backend."""
+    found = column.tolist() if hasattr(column, "tolist") else list(column)
+    return [getattr(value, "data", value) for value in found]

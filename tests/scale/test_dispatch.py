@@ -1,0 +1,76 @@
+"""Every job has exactly one result, whatever happens to the nodes."""
+
+import pytest
+
+from rewardrate.sandbox import Job, Limits
+from scale.ray_cluster import local_cluster
+
+pytest.importorskip("ray", reason="Ray is not installed: the executor over a cluster is NOT tested")
+
+from rewardrate.scale import RayExecutor
+
+SMALL = Limits(seconds=20, cores=1)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with local_cluster(3, cpus=2) as made:
+        yield made
+
+
+def test_a_node_that_is_killed_loses_no_attempt_and_its_successor_is_used(cluster):
+    jobs = [Job(f"import time; print({n}); time.sleep(0.3)", SMALL) for n in range(90)]
+    seen = []
+    with RayExecutor(cluster.address, repeats=0) as executor:
+
+        def on_done(index, result):
+            seen.append(index)
+            if len(seen) == 20:
+                cluster.kill(cluster.nodes.pop())
+            if len(seen) == 30:
+                cluster.nodes.append(cluster.add())
+
+        results = executor.run(jobs, on_done=on_done)
+        assert sorted(seen) == list(range(90))
+        assert [result.stdout for result in results] == [f"{n}\n" for n in range(90)]
+        assert {result.status for result in results} == {"ok"}
+        assert executor.faults >= 1
+
+
+def test_a_job_whose_nodes_are_lost_every_time_is_nobodys_fault(cluster):
+    with RayExecutor(cluster.address, repeats=0, retries=0) as executor:
+        executor.run([Job("print(1)", SMALL)] * 6)
+
+        def on_done(index, result):
+            if index == 0:
+                for member in list(executor._members.values()):
+                    executor._ray.kill(member.actor)
+
+        jobs = [Job("print(1)", SMALL), *[Job("import time; time.sleep(3)", SMALL)] * 3]
+        results = executor.run(jobs, on_done=on_done)
+    assert [result.status for result in results] == ["ok"] + ["sandbox-failure"] * 3
+    assert "lost" in results[1].message
+
+
+def test_an_exception_of_the_caller_ends_everything_and_the_executor_can_be_used_again(cluster):
+    def broken(index, result):
+        raise RuntimeError("enough")
+
+    with RayExecutor(cluster.address, repeats=0) as executor:
+        with pytest.raises(RuntimeError, match="enough"):
+            executor.run([Job("import time; time.sleep(0.2)", SMALL)] * 12, on_done=broken)
+        assert executor.run([Job("print(2)", SMALL)])[0].stdout == "2\n"
+
+
+def test_data_are_sent_once_to_each_node_and_again_when_they_change(cluster, tmp_path):
+    (tmp_path / "words.txt").write_text("hello")
+    tmp_path.chmod(0o755)
+    job = Job("print(open('data/here/words.txt').read())", SMALL, data={"here": tmp_path})
+    with RayExecutor(cluster.address, repeats=0) as executor:
+        assert {result.stdout for result in executor.run([job] * 12)} == {"hello\n"}
+        shelves = [place for folder in cluster.folders() for place in folder.glob("rewardrate-data-*/*")]
+        assert 1 <= len(shelves) <= 3
+        (tmp_path / "words.txt").write_text("other")
+        assert {result.stdout for result in executor.run([job] * 12)} == {"other\n"}
+    left = [place for folder in cluster.folders() for place in folder.glob("rewardrate-data-*")]
+    assert len(left) <= 1, "only the killed node may leave something behind"

@@ -1,0 +1,92 @@
+"""A batch is priced exactly as the training loop prices it, and what never came back is nobody's."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", reason="needs the agent extra")
+
+from rewardrate import config
+from rewardrate.environments.outcome import Outcome
+from rewardrate.errors import InputError
+from rewardrate.rates import Accumulators
+from rewardrate.sandbox import Pool
+from rewardrate.scale import PricedBatch
+from rewardrate.training.recipe import Recipe
+
+ROWS = 6
+
+
+@pytest.fixture
+def recipe():
+    return config.load(Recipe, config.find_recipe("laptop"), [f"batch={ROWS}"])
+
+
+def outcomes(rng):
+    found = []
+    for n in range(ROWS):
+        valid = bool(rng.random() < 0.7)
+        reward = float(rng.random()) if valid else 0.0
+        status = "ok" if valid else "error"
+        found.append(
+            Outcome(valid, reward, reward, float(0.1 + rng.random()), "told", status, f"print({n}, {rng.random()})")
+        )
+    return found
+
+
+def test_rewards_are_those_of_the_loop_over_several_steps(recipe):
+    rng = np.random.default_rng(0)
+    batch = PricedBatch(recipe, Pool())
+    estimator, chains, buffer = recipe.make_estimator(), Accumulators(ROWS), recipe.make_buffer()
+    for step in (1, 2, 3):
+        rows = outcomes(rng)
+        chains.update([r.reward for r in rows], [r.seconds for r in rows], [r.valid for r in rows])
+        rate = chains.fit(estimator)
+        limit = batch.environment.limit_seconds
+        expected = recipe.objective.rewards(rows, rate, buffer.best_reward, limit_seconds=limit)
+        numbers = range(1 + (step - 1) * ROWS, 1 + step * ROWS)
+        buffer.absorb(rows, numbers, step, recipe.objective.price(rate))
+        priced = batch.price(rows)
+        assert priced.rewards == expected
+        assert [solution.code for solution in batch.buffer] == [solution.code for solution in buffer]
+        assert priced.metrics()["rate"] == rate.rate
+
+
+def test_a_row_that_never_came_back_is_left_out_of_everything(recipe):
+    rows = outcomes(np.random.default_rng(1))
+    batch = PricedBatch(recipe, Pool())
+    priced = batch.price([None, *rows[1:]])
+    assert priced.rewards[0] is None
+    assert None not in priced.rewards[1:]
+    assert batch.chains.seconds[0] == 0
+    assert priced.metrics()["left_out"] == 1
+
+
+def test_a_saved_state_goes_on_as_if_nothing_had_happened(recipe):
+    rng = np.random.default_rng(2)
+    whole, half = PricedBatch(recipe, Pool()), PricedBatch(recipe, Pool())
+    whole.price(outcomes(rng))
+    half.load_state_dict(json.loads(json.dumps(whole.state_dict())))
+    rows = outcomes(rng)
+    assert whole.price(rows).rewards == half.price(rows).rewards
+    assert [s.attempt for s in whole.parents()] == [s.attempt for s in half.parents()]
+
+
+def test_prompts_show_the_best_solutions_and_begin_without_one(recipe):
+    batch = PricedBatch(recipe, Pool())
+    assert batch.parents() == [None] * ROWS
+    rows = [
+        dataclasses.replace(row, valid=True, status="ok", code="print('mine')")
+        for row in outcomes(np.random.default_rng(3))
+    ]
+    batch.price(rows)
+    assert "print('mine')" in batch.prompt(batch.parents()[0])[-1]["content"]
+
+
+def test_a_batch_of_another_size_is_refused_and_nothing_is_changed(recipe):
+    batch = PricedBatch(recipe, Pool())
+    with pytest.raises(InputError, match="a batch has 6 rows"):
+        batch.price([None] * 5)
+    assert batch.step == 0

@@ -1,0 +1,85 @@
+"""TRL trains on relative reward: the rate of the whole batch is fitted and charged, in a real GRPO run too."""
+
+import numpy as np
+import pytest
+
+from rewardrate import relative_reward
+from rewardrate.errors import InputError
+from rewardrate.rates import Fixed, Totals
+from rewardrate.scale import PricedReward
+
+
+def test_every_row_pays_for_its_seconds_at_the_rate_of_the_whole_batch():
+    priced = PricedReward(Totals())
+    logged = {}
+    found = priced(reward=[1.0, 2.0], seconds=[1.0, 2.0], prompts=["a", "b"], log_metric=logged.__setitem__)
+    assert found == pytest.approx([0.0, 0.0])
+    assert logged == {"rewardrate/rate": 1.0, "rewardrate/seconds": 1.5}
+
+
+def test_a_failure_earns_the_penalty_and_pays_for_the_limit():
+    priced = PricedReward(Fixed(0.5), limit_seconds=10, penalty=-1)
+    assert priced(reward=[1.0, 0.0], seconds=[2.0, 1.0], valid=[True, False]) == pytest.approx([0.0, -6.0])
+
+
+def test_part_of_the_rate_can_be_charged():
+    assert PricedReward(Fixed(1.0), price_scale=0.25)(reward=[1.0], seconds=[2.0]) == pytest.approx([0.5])
+
+
+def test_a_saved_state_goes_on_with_the_same_numbers():
+    rng = np.random.default_rng(0)
+    rows = [{"reward": rng.random(8).tolist(), "seconds": (0.1 + rng.random(8)).tolist()} for _ in range(3)]
+    whole, half = PricedReward(), PricedReward()
+    whole(**rows[0])
+    half.load_state_dict(whole.state_dict())
+    assert whole(**rows[1]) == half(**rows[1])
+
+
+def test_rollouts_that_do_not_tell_their_time_are_refused():
+    with pytest.raises(InputError, match="rollout_func must return"):
+        PricedReward()(prompts=["a"], reward=[1.0])
+    with pytest.raises(InputError, match="limit_seconds"):
+        PricedReward()(reward=[1.0], seconds=[1.0], valid=[False])
+    with pytest.raises(InputError, match="seconds"):
+        PricedReward()(reward=[1.0], seconds=[float("nan")])
+
+
+def test_a_real_grpo_run_trains_on_what_we_computed(tmp_path, monkeypatch):
+    pytest.importorskip("trl", reason="TRL is not installed: GRPO with priced rewards is NOT tried")
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    from rewardrate.policies import load_model
+
+    language = load_model("tiny", device="cpu")
+    rng, seen = np.random.default_rng(1), []
+    priced = PricedReward(Totals())
+
+    def watched(**columns):
+        found = priced(**columns)
+        seen.append((columns["reward"], columns["seconds"], found))
+        return found
+
+    def rollout(prompts, trainer):
+        ids = [language.tokenizer(prompt).input_ids for prompt in prompts]
+        count = len(prompts)
+        columns = {"reward": rng.random(count).tolist(), "seconds": (0.1 + rng.random(count)).tolist()}
+        return {"prompt_ids": ids, "completion_ids": [[5, 6, 1]] * count, "logprobs": [[0.0] * 3] * count, **columns}
+
+    sizes = {"per_device_train_batch_size": 4, "num_generations": 4, "max_completion_length": 8, "max_steps": 2}
+    quiet = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "bf16": False}
+    trainer = GRPOTrainer(
+        model=language.model,
+        processing_class=language.tokenizer,
+        reward_funcs=watched,
+        rollout_func=rollout,
+        args=GRPOConfig(output_dir=str(tmp_path), logging_steps=1, **sizes, **quiet),
+        train_dataset=Dataset.from_dict({"prompt": ["# task"] * 8}),
+    )
+    trainer.train()
+    told = [row["reward"] for row in trainer.state.log_history if "reward" in row]
+    assert told == pytest.approx([np.mean(found) for _, _, found in seen], rel=1e-6, abs=1e-6)
+    rewards, seconds = (np.concatenate([row[at] for row in seen]) for at in (0, 1))
+    last = relative_reward(*seen[-1][:2], rewards.sum() / seconds.sum())
+    assert seen[-1][2] == pytest.approx(list(last), rel=1e-9)

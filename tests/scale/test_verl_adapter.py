@@ -1,0 +1,138 @@
+"""Stock verl trains on our rewards, to six digits, and a resumed run goes on with its rate and its buffer.
+
+verl needs an older transformers than we do, so it lives in an environment of its own, which `make test` makes.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from rewardrate import config
+from rewardrate.environments.outcome import Outcome
+from rewardrate.rates import Accumulators
+from rewardrate.training.recipe import Recipe
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+PYTHON = ROOT / ".venv-verl" / "bin" / "python"
+MINUTES = 15
+
+needs_verl = pytest.mark.skipif(
+    not (PYTHON.parent.parent / ".ready").exists(),
+    reason="there is no .venv-verl (make test makes one): the run on stock verl is NOT tried",
+)
+
+
+def run(config_name, out, *settings, **variables):
+    words = [str(PYTHON), str(ROOT / "examples" / "verl_ppo.py"), f"--config={config_name}", f"--out={out}", *settings]
+    own = Path(tempfile.mkdtemp(prefix="rr-"))  # its own locks of cores: no other test's script holds it up
+    own.chmod(0o711)
+    place = {**os.environ, "TMPDIR": str(own), **variables}
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60 * MINUTES, check=False, env=place)
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+    log = (out / "log.txt").read_text()
+    assert done.returncode == 0, log[-3000:]
+    return log
+
+
+def attempts(out):
+    return [json.loads(line) for line in (out / "attempts.jsonl").read_text().splitlines()]
+
+
+def trained_on(out, step):
+    """Key -> the reward that verl itself says it trained on."""
+    lines = (out / "rollouts" / f"{step}.jsonl").read_text().splitlines()
+    return {row["uid"]: row["score"] for row in map(json.loads, lines)}
+
+
+def ours(rows, batch):
+    """Rewards by our own loop's parts, from the outcomes alone: {(step, chain): reward}, and the rates."""
+    recipe = config.load(Recipe, config.find_recipe("laptop"), [f"batch={batch}"])
+    estimator, chains = recipe.make_estimator(), Accumulators(batch)
+    buffer, found, rates = recipe.make_buffer(), {}, []
+    names = set(Outcome.__dataclass_fields__)
+    for step in sorted({row["step"] for row in rows}):
+        mine = sorted((row for row in rows if row["step"] == step), key=lambda row: row["chain"])
+        outcomes = [Outcome(**{name: row[name] for name in names}) for row in mine]
+        assert [row["chain"] for row in mine] == list(range(batch))
+        columns = [[getattr(outcome, name) for outcome in outcomes] for name in ("reward", "seconds", "valid")]
+        chains.update(*columns, present=[outcome.charged for outcome in outcomes])
+        rate = chains.fit(estimator)
+        rewards = recipe.objective.rewards(outcomes, rate, buffer.best_reward, limit_seconds=20.0)
+        numbers = range(1 + (step - 1) * batch, 1 + step * batch)
+        buffer.absorb(outcomes, numbers, step, recipe.objective.price(rate))
+        found |= {(step, chain): reward for chain, reward in enumerate(rewards)}
+        rates.append(rate.rate)
+    return found, rates, buffer
+
+
+def check(out, batch):
+    rows = attempts(out)
+    expected, rates, buffer = ours(rows, batch)
+    assert any(row["valid"] for row in rows), "the model wrote no script that works: nothing was shown"
+    for step in {row["step"] for row in rows}:
+        theirs = trained_on(out, step)
+        for row in (row for row in rows if row["step"] == step):
+            if expected[step, row["chain"]] is None:
+                assert row["key"] not in theirs
+                continue
+            assert theirs[row["key"]] == pytest.approx(expected[step, row["chain"]], rel=1e-6, abs=1e-6)
+            assert row["rate"] == pytest.approx(rates[step - 1], rel=1e-9)
+    return rows, buffer
+
+
+@needs_verl
+def test_ppo_trains_on_our_rewards_and_a_resumed_run_goes_on_with_rate_and_buffer(tmp_path):
+    log = run("ppo_cpu", tmp_path)
+    assert "57 tensors, [] missing, [] left over" in log  # new weights reach the sampler
+    rows, _ = check(tmp_path, 8)
+    assert {row["step"] for row in rows} == {1, 2}
+    run("ppo_cpu", tmp_path, "trainer.total_training_steps=3")
+    rows, buffer = check(tmp_path, 8)  # the third step is priced by all three: the state came back
+    assert [row["step"] for row in rows] == [1] * 8 + [2] * 8 + [3] * 8
+    prompts = [json.loads(line)["input"] for line in (tmp_path / "rollouts" / "3.jsonl").read_text().splitlines()]
+    known = [row["code"] for row in rows if row["step"] < 3 and row["valid"]]
+    assert any(code.splitlines()[0] in prompt for code in known for prompt in prompts), "prompts show the buffer"
+    assert len(buffer) >= 1
+
+
+@needs_verl
+def test_grpo_trains_on_our_rewards_and_leaves_out_an_attempt_that_the_engine_lost(tmp_path):
+    settings = "trainer.total_training_steps=1", "trainer.save_freq=-1"
+    log = run("grpo_cpu", tmp_path, *settings, CPU_ROLLOUT_FAILS_AT="3")
+    rows, _ = check(tmp_path, 8)
+    assert [row["status"] for row in rows].count("sandbox-failure") == 1
+    assert "rewardrate/left_out:1.0" in log
+
+
+SYMBOLS = [line for line in (HERE / "verl_symbols.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+@needs_verl
+def test_every_symbol_of_verl_that_we_touch_still_exists():
+    code = "import importlib, sys\nfor word in sys.argv[1:]:\n    module, _, names = word.partition(':')\n"
+    code += "    found = importlib.import_module(module)\n    for name in names.split('.'):\n"
+    code += "        found = getattr(found, name, None)\n    print(word) if found is None else None"
+    done = subprocess.run([str(PYTHON), "-c", code, *SYMBOLS], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.split() == []
+
+
+def test_the_list_of_symbols_is_complete_and_stands_in_the_docs():
+    source = (ROOT / "src" / "rewardrate" / "scale" / "verl_adapter.py").read_text()
+    imported = re.findall(r"^from (verl[\w.]*) import (.+)$", source, re.MULTILINE)
+    names = {name.strip() for _, line in imported for name in line.split(",")}
+    names |= set(re.findall(r"\btq\.(\w+)", source))
+    listed = " ".join(SYMBOLS)
+    assert all(name in listed for name in names), names
+    page = (ROOT / "docs" / "verl.md").read_text()
+    assert all(f"`{symbol.split(':')[1]}`" in page for symbol in SYMBOLS)
+    others = [path for path in (ROOT / "src").rglob("*.py") if path.name != "verl_adapter.py"]
+    assert not [path for path in others if re.search(r"^\s*(from|import) verl\b", path.read_text(), re.MULTILINE)]
