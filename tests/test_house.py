@@ -32,7 +32,7 @@ LAYERS = {
 }
 GROUND = {"errors", "config", "chat", "__init__", "__main__", "__version__"}  # layer 0: what every room may stand on
 MAY_MEET = {("scale", "training")}
-TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "reports", "cli"]
+TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "timed", "reports", "cli"]
 
 
 def room_of(path: Path) -> str:
