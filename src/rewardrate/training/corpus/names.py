@@ -143,12 +143,14 @@ def word(random: Random, pool: list[str]) -> str:
 
 
 def column(random: Random, pool: list[str], style: int) -> str:
-    """A column's name: one to three words, in the table's own way of writing them."""
+    """A column's name: one to five words, in the table's own way of writing them."""
     parts = [word(random, pool)]
     if random.random() < 0.3:
         parts.insert(0, random.choice(PREFIXES))
     if random.random() < 0.3:
         parts.append(random.choice(SUFFIXES) if random.random() < 0.6 else word(random, pool))
+    while random.random() < 0.3 and len(parts) < 5:  # long names are copied too
+        parts.append(word(random, ALL))
     if random.random() < 0.06:
         parts.append(str(random.choice((1, 2, 3, 5, 10, 24, 35, 50, 100))))
     return cased("_".join(parts), style)
