@@ -6,6 +6,7 @@ import pytest
 
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Job
+from rewardrate.sandbox.job import gpu_devices
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,11 @@ def test_what_cannot_be_a_job_is_refused_by_name(arguments, words):
 
 def test_names_of_data_may_have_inner_dots():
     assert Job("pass", data={"train.v1.csv": Path("/tmp"), "a_b-c": "/tmp"}).clock is None
+
+
+def test_devices_are_character_devices_below_dev(tmp_path):
+    assert Job("pass", devices=("/dev/null",)).devices == ("/dev/null",)
+    for wrong in ("/dev/nothing", "/etc/passwd", "/dev/../dev/null", "null", str(tmp_path)):
+        with pytest.raises(InputError, match="it must be a character device below /dev"):
+            Job("pass", devices=(wrong,))
+    assert all(path.startswith("/dev/nvidia") for path in gpu_devices())

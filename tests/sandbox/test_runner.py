@@ -102,6 +102,13 @@ def test_the_script_sees_its_environment_files_data_and_cores_and_no_others():
     assert rest == "1 ['data', 'script.py', 'seed.txt']"
 
 
+def test_a_device_is_seen_only_if_it_was_given():
+    script = "import os, stat; print(stat.S_ISCHR(os.stat('/dev/tty').st_mode) if os.path.exists('/dev/tty') else None)"
+    assert run(script, SMALL).stdout == "None\n"
+    for clock in ("wall", "warm"):
+        assert run(script, SMALL, devices=("/dev/tty",), clock=clock).stdout == "True\n"
+
+
 def test_a_box_that_cannot_start_is_our_failure_and_says_why(monkeypatch):
     monkeypatch.setattr(orders, "SCRIPT", "no/such/folder/script.py")
     result = run("pass", SMALL)

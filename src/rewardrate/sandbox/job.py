@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import glob
+import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +15,7 @@ from rewardrate.sandbox.limits import Limits
 from rewardrate.sandbox.result import Clock
 
 SCRIPT = "script.py"
+GPU_FILES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-modeset", "/dev/nvidia-caps/*")
 CLOCKS: tuple[Clock, ...] = get_args(Clock)
 
 
@@ -36,6 +40,8 @@ class Job:
     "Host paths that the script must not read, though they lie inside something it sees."
     clock: Clock | None = None
     "None: the pool's, or the wall."
+    devices: Sequence[str] = ()
+    "Device files of the host that the script may use, such as those of a GPU (`gpu_devices`)."
 
     def __post_init__(self) -> None:
         if not isinstance(self.script, str):
@@ -52,6 +58,12 @@ class Job:
                 raise InputError("environment", {name: value}, "names and values must be text without NUL, names no =")
         _paths("collect", self.collect, (str,))
         _paths("hide", self.hide, (str, Path))
+        _devices(self.devices)
+
+
+def gpu_devices() -> tuple[str, ...]:
+    """The device files of NVIDIA's driver on this machine; none where there is no GPU."""
+    return tuple(sorted(path for pattern in GPU_FILES for path in glob.glob(pattern) if _is_device(path)))
 
 
 def check_clock(clock: Any) -> None:
@@ -70,6 +82,20 @@ def _file_name(name: Any) -> str:
     if not isinstance(name, str) or "/" in name or "\0" in name or name in ("", ".", ".."):
         return "a name is that of a file in the working directory, without folders"
     return f"{name} is put there already" if name in (SCRIPT, "data") else ""
+
+
+def _devices(paths: Any) -> None:
+    _paths("devices", paths, (str,))
+    for path in paths:
+        if os.path.normpath(path) != path or not path.startswith("/dev/") or not _is_device(path):
+            raise InputError("devices", path, "it must be a character device below /dev", "see gpu_devices()")
+
+
+def _is_device(path: str) -> bool:
+    try:
+        return stat.S_ISCHR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _names(field_name: str, names: Any, wrong: Any) -> None:

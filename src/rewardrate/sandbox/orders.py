@@ -48,6 +48,7 @@ def orders(job: Job, mode: str, owned: list[int], work: str) -> dict[str, Any]:
         "files": {name: content.hex() for name, content in files.items()},
         "collect": list(job.collect),
         "warm": job.clock == "warm",
+        "devices": list(job.devices),
     }
 
 

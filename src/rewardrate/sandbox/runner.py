@@ -41,6 +41,7 @@ def run(
     minimum: str = "namespaces",
     hide: Sequence[Path | str] = (),
     clock: Clock = "wall",
+    devices: Sequence[str] = (),
 ) -> Result:
     """Run a Python script in a box and say what became of it.
 
@@ -48,10 +49,11 @@ def run(
     named in `collect` come back as bytes. The script sees no other environment than ours and `environment`. `level`
     forces an isolation level, `minimum` refuses to run below one. `hide`: host paths that cannot be read although they
     lie inside something that is shown, such as the data sets that an installed package carries (at every level but
-    "limits"). `clock` says what is priced: wall, cpu, or warm (seconds without imports). The whole process tree is
-    gone when this returns. A failure of the box itself is tried once more, then reported as "sandbox-failure".
+    "limits"). `clock` says what is priced: wall, cpu, or warm (seconds without imports). `devices`: device
+    files that it may use. The whole process tree is gone when this returns. A failure of the box itself is tried once
+    more, then reported as "sandbox-failure".
     """
-    given = (data or {}, files or {}, collect, environment or {}, python, level, minimum, hide, clock)
+    given = (data or {}, files or {}, collect, environment or {}, python, level, minimum, hide, clock, devices)
     return run_job(Job(script, limits, *given))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import time
 
 from rewardrate.environments.speedrun.race import Race
+from rewardrate.sandbox.job import gpu_devices
 
 CLEAN_MIB = 300  # what an idle GPU holds at most
 WAIT_SECONDS = 60.0
@@ -15,6 +17,17 @@ MEMORY = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
 NO_DEVICE = re.compile(
     r"CUDA out of memory|busy or unavailable|no CUDA-capable device|CUDA driver|NCCL.{0,80}system error"
 )
+
+
+def files(race: Race) -> tuple[str, ...]:
+    """Device files that an attempt needs: those of the GPUs, or none."""
+    return gpu_devices() if race.device == "cuda" else ()
+
+
+def variables(race: Race) -> dict[str, str]:
+    """Where the driver's libraries are, on machines that say so in the environment."""
+    path = os.environ.get("LD_LIBRARY_PATH", "")
+    return {"LD_LIBRARY_PATH": path} if race.device == "cuda" and path else {}
 
 
 def trouble(race: Race, wait_seconds: float = WAIT_SECONDS) -> str:

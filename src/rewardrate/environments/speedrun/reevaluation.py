@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewardrate.environments.speedrun import recompute
+from rewardrate.environments.speedrun import devices, recompute
 from rewardrate.environments.speedrun.data import HIDDEN
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.sandbox import Job, Limits, Result
@@ -107,7 +107,8 @@ def order(race: Race, claims: Sequence[Claim], place: Path, *, minimum: str, tim
         files={recompute.REQUEST: json.dumps(request).encode()},
         collect=[answer],
         minimum=minimum,
-        level="limits" if race.device == "cuda" else None,
+        environment=devices.variables(race),
+        devices=devices.files(race),
     )
     return Order(job, tuple(claims), answer, timed_out)
 

@@ -13,7 +13,7 @@ from rewardrate.environments.speedrun import data, devices, logs, messages, reev
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.reevaluation import Claim, Finding
 from rewardrate.environments.speedrun.verdict import Status, Verdict
-from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.errors import InfrastructureError
 from rewardrate.sandbox import Executor, Job, Limits, Result
 
 OUTPUT = "stdout.log"
@@ -52,14 +52,10 @@ class _Attempt:
 class Referee:
     """Runs scripts of one race and judges them by the paper's rules, and by what it recomputes itself.
 
-    `minimum` is the weakest isolation to accept. Attempts on a GPU run at the level "limits", which a user has to ask
-    for: such a script is watched, not locked up (docs/speedrun.md).
+    `minimum` is the weakest isolation to accept. An attempt on a GPU sees the driver's device files besides.
     """
 
     def __init__(self, race: Race, executor: Executor, *, minimum: str = "namespaces") -> None:
-        if race.device == "cuda" and minimum != "limits":
-            rule = "scripts on a GPU run at the level limits, which keeps accidents and nothing hostile"
-            raise InputError("minimum", minimum, rule, "accept that with minimum=limits")
         data.require(race)
         self.race, self.executor, self.minimum = race, executor, minimum
         self._seal = data.seal(race)
@@ -130,10 +126,11 @@ class Referee:
                 "MKL_NUM_THREADS": threads,
                 "GLOO_SOCKET_IFNAME": "lo",
                 "NCCL_SOCKET_IFNAME": "lo",
+                **devices.variables(race),
             },
             hide=hidden_paths(race),
             minimum=self.minimum,
-            level="limits" if race.device == "cuda" else None,
+            devices=devices.files(race),
         )
         return _Attempt(job, spot)
 

@@ -23,7 +23,9 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: list[str], writable: list[str], hide: list[str] | None = None) -> None:
+def restrict(
+    readable: list[str], writable: list[str], hide: list[str] | None = None, devices: list[str] | None = None
+) -> None:
     """Nothing but reading and running what is below `readable`, and anything but devices below `writable`.
 
     What is below `hide` cannot be read. Rules only ever allow, so the folders above a hidden place may be listed, and
@@ -44,7 +46,7 @@ def restrict(readable: list[str], writable: list[str], hide: list[str] | None = 
             _allow(rules, place, allowed & rights)
     for path in writable:
         _allow(rules, path, rights & ~(MAKE_CHAR_DEVICE | MAKE_BLOCK_DEVICE | DEVICE))
-    for path in DEVICES:
+    for path in [*DEVICES, *(devices or [])]:
         _allow(rules, path, (READ | WRITE | DEVICE) & rights)
     kernel.syscall(kernel.LANDLOCK_RESTRICT, rules, 0)
     os.close(rules)

@@ -63,8 +63,8 @@ def _build(config: dict[str, Any], owner: str) -> None:
     _mask(config["hide"])
     for link, target in config["links"]:
         os.symlink(target, ROOT + link)
-    for name in DEVICES:
-        _bind(f"/dev/{name}", f"/dev/{name}")
+    for device in [*(f"/dev/{name}" for name in DEVICES), *config["devices"]]:
+        _bind(device, device)
     kernel.mount("proc", f"{ROOT}/proc", "proc", safe | kernel.NO_EXEC)
     kernel.enter_root(ROOT, "old")
     kernel.mount("none", "/", "", kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | safe)

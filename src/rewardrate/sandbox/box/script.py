@@ -34,7 +34,7 @@ def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
         if config["mode"] in ("uid", "landlock"):
             shm = ["/dev/shm"] if config["mode"] == "uid" else []
             shown = [target for _, target in config["binds"]]
-            landlock.restrict([*shown, *PROC], [config["work"], *shm], config["hide"])
+            landlock.restrict([*shown, *PROC], [config["work"], *shm], config["hide"], config["devices"])
         if config["mode"] != "limits":
             inside = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
             families = inside if config["mode"] == "namespaces" else ()
