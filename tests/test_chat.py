@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from rewardrate.chat import Chat, EndpointError, EndpointSettings, GivenUp, Refused
+from rewardrate.errors import InputError
 from wild_server import Cut, Huge, Slow, wild
 
 ASK = [{"role": "user", "content": "hello"}]
@@ -59,6 +60,12 @@ def test_the_same_question_is_the_same_request(server):
     asking = chat(server, temperature=None)
     assert asking.request(ASK, 1) == asking.request(ASK, 1) != asking.request(ASK, 2)
     assert "temperature" not in json.loads(asking.request(ASK, 1))
+
+
+def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_shown(server):
+    with pytest.raises(InputError, match="not a key") as refused:
+        chat(server, key_variable=KEY)
+    assert KEY not in str(refused.value)
 
 
 def test_an_endpoint_that_repeats_the_key_does_not_get_it_into_a_reply_an_error_or_a_name(server, monkeypatch):

@@ -193,6 +193,8 @@ class Chat:
 def _read_key(variable: str | None) -> str | None:
     if variable is None:
         return None
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):  # a key put there by mistake is not shown
+        raise InputError("key_variable", "[...]", "it must be the name of an environment variable, not a key")
     key = os.environ.get(variable, "").strip()
     if not re.fullmatch(r"[\x21-\x7e]+", key):
         raise InputError("key_variable", variable, "no usable key stands in that environment variable")

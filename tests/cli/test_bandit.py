@@ -51,13 +51,13 @@ def test_run_takes_agents_in_words_and_prints_json_alone(capsys, tmp_path):
 
 def test_an_agent_in_the_current_folder_is_found_in_child_processes_too(capsys, tmp_path, monkeypatch):
     example = Path(__file__).parent.parent.parent / "examples" / "bandit_agent.py"
-    (tmp_path / "mine.py").write_text(example.read_text())
+    (tmp_path / "my_agent.py").write_text(example.read_text())
     monkeypatch.chdir(tmp_path)
     words = [
         "bandit",
         "run",
-        "mine:RateGreedy as=a",
-        "mine:RateGreedy explore=0.2 as=b",
+        "my_agent:RateGreedy as=a",
+        "my_agent:RateGreedy explore=0.2 as=b",
         "--seeds",
         "2",
         "--workers",

@@ -69,7 +69,6 @@ def test_seeds_are_timed_and_written_down(shards, capsys, tmp_path):
         (["race", "nanogpt-tiny", "--runs", "0"], "at least 1"),
         (["race", "nanogpt-tiny", "--set", "target=3"], "did you mean 'target_loss'"),
         (["race", "nanogpt-tiny", "--minimum", "weak"], "there is no such level"),
-        (["race", "nanogpt-gpu"], "accept that with minimum=limits"),
         (["race", "nanogpt", "--minimum", "limits"], "put the race's train_gpt.py there"),
         (["data", "nanogpt"], "brought by the user"),
         (["rescore", "nanogpt-tiny", "--out", "x", "--runs", "0"], "at least 1"),

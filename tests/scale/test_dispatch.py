@@ -1,5 +1,7 @@
 """Every job has exactly one result, whatever happens to the nodes."""
 
+import time
+
 import pytest
 
 from rewardrate.sandbox import Job, Limits
@@ -74,3 +76,21 @@ def test_data_are_sent_once_to_each_node_and_again_when_they_change(cluster, tmp
         assert {result.stdout for result in executor.run([job] * 12)} == {"other\n"}
     left = [place for folder in cluster.folders() for place in folder.glob("rewardrate-data-*")]
     assert len(left) <= 1, "only the killed node may leave something behind"
+
+
+def test_while_no_node_is_left_the_run_waits_for_one(cluster):
+    """The last test of this cluster: the head has no CPUs, and for a moment nobody else is there."""
+    seen = []
+    with RayExecutor(cluster.address, repeats=0) as executor:
+
+        def on_done(index, result):
+            seen.append(index)
+            if len(seen) == 6:
+                while cluster.nodes:
+                    cluster.kill(cluster.nodes.pop())
+                time.sleep(3)  # the loss is noticed, and looked at again
+                cluster.nodes.append(cluster.add())
+
+        results = executor.run([Job("import time; time.sleep(0.3)", SMALL)] * 30, on_done=on_done)
+    assert sorted(seen) == list(range(30))
+    assert {result.status for result in results} == {"ok"}

@@ -74,6 +74,13 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(recipe):
     assert [s.attempt for s in whole.parents()] == [s.attempt for s in half.parents()]
 
 
+def test_a_state_of_something_else_is_refused(recipe):
+    batch = PricedBatch(recipe, Pool())
+    for state in ({}, {"step": 1}, [1]):
+        with pytest.raises(InputError, match="not the state of a batch"):
+            batch.load_state_dict(state)
+
+
 def test_prompts_show_the_best_solutions_and_begin_without_one(recipe):
     batch = PricedBatch(recipe, Pool())
     assert batch.parents() == [None] * ROWS

@@ -1,5 +1,6 @@
 """The executor over a cluster keeps the pool's protocol; a recipe chooses it by name."""
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -27,12 +28,21 @@ def test_without_ray_the_error_names_the_extra(monkeypatch):
         ({"retries": True}, "retries"),
         ({"clock": "sundial"}, "clock"),
         ({"address": 7}, "address"),
+        ({"patience_seconds": 0}, "patience_seconds"),
+        ({"patience_seconds": "long"}, "patience_seconds"),
         ({"warm_imports": ["no such name!"]}, "warm_imports"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_is_started(settings, field):
     with pytest.raises(InputError, match=field):
         RayExecutor(**settings)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "nowhere.invalid:6379", "nonsense"])
+def test_an_address_where_nobody_listens_is_told_at_once(address):
+    pytest.importorskip("ray", reason="Ray is not installed: the executor over a cluster is NOT tested")
+    with pytest.raises(InputError, match=r"sandbox\.address.*no Ray cluster answers there.*ray start --head"):
+        RayExecutor(address)
 
 
 def test_a_recipe_chooses_its_executor_by_name():
@@ -45,10 +55,18 @@ def test_a_recipe_chooses_its_executor_by_name():
         Slots(address="auto")
 
 
-def test_a_cluster_of_our_own_runs_jobs_in_order_and_ends_with_the_executor(tmp_path, monkeypatch):
-    own = tempfile.mkdtemp(prefix="rewardrate-node-")  # its own locks, so that other tests' scripts do not hold it up
-    Path(own).chmod(0o711)
-    monkeypatch.setenv("TMPDIR", own)
+@pytest.fixture
+def _own_folder(monkeypatch):
+    """Its own locks, so that other tests' scripts do not hold it up. The name is short: Ray puts sockets below it."""
+    own = Path(tempfile.mkdtemp(prefix="rewardrate-node-"))
+    own.chmod(0o711)
+    monkeypatch.setenv("TMPDIR", str(own))
+    yield
+    shutil.rmtree(own, ignore_errors=True)
+
+
+@pytest.mark.usefixtures("_own_folder")
+def test_a_cluster_of_our_own_runs_jobs_in_order_and_ends_with_the_executor(tmp_path):
     ray = pytest.importorskip("ray", reason="Ray is not installed: the executor over a cluster is NOT tested")
     with Slots(executor="ray", slots=1, repeats=0).make() as executor:
         jobs = [Job(f"print({n})", Limits(seconds=20, cores=1)) for n in range(4)]

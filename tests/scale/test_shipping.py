@@ -58,6 +58,15 @@ def test_other_users_can_read_what_arrived_but_not_list_what_else_did(folder):
     assert all(path.stat().st_mode & 0o004 for path in there.rglob("*"))
 
 
+def test_whatever_the_umask_other_users_get_through_every_folder(folder):
+    before = os.umask(0o077)
+    try:
+        _, there = shipped(folder)
+    finally:
+        os.umask(before)
+    assert all(path.stat().st_mode & 0o005 == 0o005 for path in (there, there / "a", there / "a" / "deep"))
+
+
 def test_damaged_data_are_not_used(folder):
     shelf = Shelf()
     name = digest(folder)

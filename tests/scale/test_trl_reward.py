@@ -44,6 +44,20 @@ def test_rollouts_that_do_not_tell_their_time_are_refused():
         PricedReward()(reward=[1.0], seconds=[float("nan")])
 
 
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"estimator": "niw"}, "estimator"),
+        ({"price_scale": -1.0}, "price_scale"),
+        ({"limit_seconds": 0.0}, "limit_seconds"),
+        ({"penalty": float("nan")}, "penalty"),
+    ],
+)
+def test_a_wrong_setting_is_named_before_anything_is_trained(settings, field):
+    with pytest.raises(InputError, match=field):
+        PricedReward(**settings)
+
+
 def test_a_real_grpo_run_trains_on_what_we_computed(tmp_path, monkeypatch):
     pytest.importorskip("trl", reason="TRL is not installed: GRPO with priced rewards is NOT tried")
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")

@@ -35,7 +35,7 @@ def run(config_name, out, *settings, **variables):
     own.chmod(0o711)
     place = {**os.environ, "TMPDIR": str(own), **variables}
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60 * MINUTES, check=False, env=place)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60 * MINUTES + 60, check=False, env=place)
     finally:
         shutil.rmtree(own, ignore_errors=True)
     log = (out / "log.txt").read_text()
@@ -105,12 +105,49 @@ def test_ppo_trains_on_our_rewards_and_a_resumed_run_goes_on_with_rate_and_buffe
 
 
 @needs_verl
+@pytest.mark.skipif("REWARDRATE_LONG" not in os.environ, reason="two more minutes; REWARDRATE_LONG=1 runs it")
 def test_grpo_trains_on_our_rewards_and_leaves_out_an_attempt_that_the_engine_lost(tmp_path):
     settings = "trainer.total_training_steps=1", "trainer.save_freq=-1"
     log = run("grpo_cpu", tmp_path, *settings, CPU_ROLLOUT_FAILS_AT="3")
     rows, _ = check(tmp_path, 8)
     assert [row["status"] for row in rows].count("sandbox-failure") == 1
     assert "rewardrate/left_out:1.0" in log
+
+
+REFUSED = """
+import sys
+from omegaconf import OmegaConf
+from transformers import AutoTokenizer
+from rewardrate.errors import InputError
+from rewardrate.scale.verl_adapter import BufferPrompts
+
+own = {"recipe": "laptop", "attempts": 1, "steps": None, "record": None}
+base = {"rewardrate": own, "train_files": "train", "val_files": "val", "train_batch_size": 8, "shuffle": False}
+base |= {"dataloader_num_workers": 0, "max_prompt_length": 640}
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
+for change in ({}, {"rewardrate": own | {"steps": 30}}, {"shuffle": True}, {"val_files": "train"},
+               {"dataloader_num_workers": 8}, {"rewardrate": {}}):
+    config = OmegaConf.create({**base, **change})
+    try:
+        print(len(BufferPrompts("train", tokenizer, config)))
+    except InputError as error:
+        print(error)
+prompts = BufferPrompts("train", tokenizer, OmegaConf.create(base))
+try:
+    prompts.load_state_dict({"other": 1})
+except InputError as error:
+    print(error)
+"""
+
+
+@needs_verl
+def test_a_config_that_would_go_wrong_in_silence_is_refused_before_anything_runs():
+    words = [str(PYTHON), "-c", REFUSED, str(ROOT / "src" / "rewardrate" / "policies" / "tiny")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
+    found = done.stdout.splitlines()[-7:]
+    assert found[:2] == [str(8 * 12), str(8 * 30)]  # as long as the recipe's budget, or as verl's own number of steps
+    fields = ("data.shuffle", "data.val_files", "data.dataloader_num_workers", "data.rewardrate.recipe", "data.pt")
+    assert all(line.startswith(field) for line, field in zip(found[2:], fields, strict=True)), found
 
 
 SYMBOLS = [line for line in (HERE / "verl_symbols.txt").read_text().splitlines() if not line.startswith("#")]

@@ -37,6 +37,11 @@ def scripted():
 
 
 @pytest.fixture(autouse=True)
+def _no_leftovers(monkeypatch, tmp_path):
+    monkeypatch.setenv("SB3_LOGDIR", str(tmp_path / "sb3"))  # else every training leaves a folder in /tmp
+
+
+@pytest.fixture(autouse=True)
 def _one_thread():
     torch = sys.modules.get("torch")  # small networks are slower on more
     if torch is None:

@@ -51,6 +51,7 @@ def test_with_one_kind_of_patch_the_rate_is_a_ratio_one_can_write_down():
         ({"levels": 0}, "levels"),
         ({"first": (1.0, 0.5, 0.2)}, "first"),
         ({"first": (1.0, -0.5)}, "first"),
+        ({"first": 1.0}, "give two numbers"),
         ({"keeps": 1.0}, "keeps"),
         ({"travel": 0.0}, "travel"),
         ({"rich": 0.0}, "rich"),

@@ -42,6 +42,8 @@ def test_repairs_do_what_they_say():
         ({"worsens": 0.0}, "worsens"),
         ({"breaks": 1.0}, "breaks"),
         ({"seconds": (0.0, 4.0)}, "seconds"),
+        ({"seconds": (2.5, 4.0, 5.0)}, "give two numbers: service, overhaul"),
+        ({"seconds": 2.5}, "give two numbers: service, overhaul"),
         ({"down": -1.0}, "down"),
     ],
 )

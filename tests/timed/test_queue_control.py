@@ -45,6 +45,7 @@ def self_made(reward, seconds, arrivals=0.5):
         ({"arrivals": 0.0}, "arrivals"),
         ({"reward": (1.0,)}, "reward"),
         ({"reward": (1.0, float("nan"))}, "reward"),
+        ({"reward": 2.0}, "give two numbers: quick, careful"),
         ({"seconds": (1.0, -1.0)}, "seconds"),
         ({"lost": -0.1}, "lost"),
     ],

@@ -12,7 +12,7 @@ from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from rewardrate.errors import InputError
 from rewardrate.theory import SMDP
-from rewardrate.timed import REFERENCE, check_timed
+from rewardrate.timed import REFERENCE, Foraging, QueueControl, check_timed
 
 EXPECTED = ".*different from the unwrapped version"  # gymnasium.make wraps
 DRAWS = 3000
@@ -80,6 +80,14 @@ def test_the_best_policy_by_reward_has_at_most_four_fifths_of_the_best_rate(env,
 def test_a_discount_of_099_leaves_the_priced_optimum_where_it_is_and_one_of_05_does_not(env, gamma, low, high):
     share = dinkelbach(env, gamma) / env.exact().rate
     assert low - 1e-12 <= share <= high + 1e-12
+
+
+def test_at_a_discount_of_08_the_price_may_swing_for_ever():
+    """docs/timed.md gives both ends of the swing: no price is the rate of the policy that it makes best."""
+    for env, ends in ((QueueControl(), (0.820, 0.995)), (Foraging(), (0.648, 1.0))):
+        rate = dinkelbach(env, 0.8)
+        after = env.smdp.rate(env.reward_policy(0.8, rate=rate))
+        assert sorted((rate / env.exact().rate, after / env.exact().rate)) == pytest.approx(ends, abs=5e-4)
 
 
 def test_the_reward_policy_is_the_best_by_reward_per_step(env):

@@ -97,6 +97,11 @@ def test_a_price_for_another_number_of_environments_is_refused():
         RewardRateVecEnv(make_vec_env(QUEUE, n_envs=2), Price())
 
 
+def test_what_is_no_vectorised_environment_is_refused(scripted):
+    with pytest.raises(InputError, match="it must be a VecEnv of Stable-Baselines3; make one with make_vec_env"):
+        RewardRateVecEnv(scripted([1.0], [1.0]))
+
+
 def test_the_callback_saves_the_price_beside_the_model_and_another_run_goes_on_with_it(tmp_path):
     path = tmp_path / "models" / "queue.zip"
     env = RewardRateVecEnv(make_vec_env(QUEUE, n_envs=4), Price(chains=4, every=64))

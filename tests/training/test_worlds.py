@@ -84,6 +84,16 @@ def test_valid_seeds_become_solutions_ranked_by_the_arm_s_own_objective(recipe, 
     assert len(world(recipe).seeds(folder)) == 2, "a run goes on with the seeds it began with"
 
 
+def test_seeds_that_are_not_there_and_another_clock_are_refused(recipe, tmp_path):
+    seeds.write(tmp_path / "unmeasured", [Seed("a", "x = 1\n", Record())])
+    for folder, count in ((tmp_path / "nowhere", 0), (tmp_path / "unmeasured", 1)):
+        named = replace(recipe, environment=replace(recipe.environment, seeds=str(folder)))
+        with pytest.raises(InputError, match=f"of the {count} seeds .* none has a valid record"):
+            world(named).seeds(tmp_path / "run")
+    with pytest.raises(InputError, match="against the wall clock"):
+        world(replace(recipe, sandbox=Slots(clock="cpu")))
+
+
 def policy_of(steps):
     """A policy that draws from the catalogue what fits the baseline: an honest edit, then a mistake, and so on."""
     baseline, numbers = race.load("nanogpt-tiny").baseline, itertools.count()
@@ -103,16 +113,15 @@ def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe,
     with wild(policy_of(2)) as server:
         asked = replace(recipe, policy=replace(recipe.policy, url=server.url))
         train(asked, run, on_step=steps.append)
-        prompts = [body["messages"][-1]["content"] for _, body in server.seen]
+        prompts = "".join(body["messages"][-1]["content"] for _, body in server.seen[:2])  # asked side by side
     assert [step.step for step in steps] == [1, 2]
-    assert "# result: val_loss 4.5 in 9 s" in prompts[0], "at the price 0 the seed with the lower loss comes first"
-    assert "# result: val_loss 4.6 in 6 s" in prompts[1]
+    assert prompts.count("# result: val_loss 4.5 in 9 s") == prompts.count("# result: val_loss 4.6 in 6 s") == 1
     with RunLog.open(run, read_only=True) as log:
         attempts, about = log.attempts(), log.about()
         assert any(event.kind == "report" for event in log.events())
     assert [attempt.status for attempt in attempts] == ["ok", "error", "ok", "modified"]
     good, broken, _, refused = attempts
-    assert (good.prompt, broken.prompt) == ("[seed: b_slower]", "[seed: a_baseline]")
+    assert (good.prompt, broken.prompt) == ("[seed: b_slower]", "[seed: a_baseline]"), "lower loss first at price 0"
     assert good.parent is None
     assert good.reward == pytest.approx(10 - good.score)
     assert "softcap" in broken.message

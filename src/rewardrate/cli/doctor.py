@@ -84,6 +84,7 @@ PURPOSES = {
     "gym": "Gymnasium environments, Stable-Baselines3",
     "report": "figures",
     "ray": "several machines",
+    "trl": "GRPO by TRL",
     "vllm": "fast sampling on GPUs (own environment)",
     "verl": "training over several GPUs (own environment)",
     "tensorboard": "curves of a run in TensorBoard",

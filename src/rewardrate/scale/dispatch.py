@@ -129,7 +129,8 @@ class Work:
                 self._give_up()
         except BaseException as error:
             rays = type(error).__module__.startswith("ray.")
-            told = InfrastructureError(f"the Ray cluster failed ({error}); the same command goes on") if rays else error
+            why = " ".join(str(error).split())[:300]
+            told = InfrastructureError(f"the Ray cluster failed ({why}); the same command goes on") if rays else error
             self._done.put(told)
 
     def _fill(self, members: list[Member]) -> None:

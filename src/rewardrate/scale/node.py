@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +41,6 @@ class About:
     """What a node says of itself."""
 
     version: str
-    python: str
     cores: int
 
 
@@ -55,8 +53,8 @@ class Node:
         self._shelf = Shelf()
 
     def about(self) -> About:
-        """Version of the package and of Python, and how many cores scripts may have here."""
-        return About(__version__, platform.python_version(), len(cores.usable()))
+        """Version of the package, and how many cores scripts may have here."""
+        return About(__version__, len(cores.usable()))
 
     def put(self, name: str, parcel: Sequence[Piece]) -> None:
         """Pieces of the data called `name`."""

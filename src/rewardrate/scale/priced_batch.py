@@ -129,6 +129,8 @@ class PricedBatch:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state; one of other settings is refused."""
+        if not isinstance(state, Mapping) or set(state) != {"step", "estimator", "chains", "buffer"}:
+            raise InputError("state", state, "it is not the state of a batch")
         self.estimator.load_state_dict(state["estimator"])
         self.chains.load_state_dict(state["chains"])
         self.buffer.load_state_dict(state["buffer"])

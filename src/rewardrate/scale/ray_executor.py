@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 from rewardrate import __version__
 from rewardrate.errors import InfrastructureError, InputError, MissingExtra
+from rewardrate.rates.settings import real
 from rewardrate.sandbox import Job, Result
 from rewardrate.sandbox.job import check_clock
 from rewardrate.sandbox.launch import WARM_IMPORTS, check_imports
@@ -26,6 +28,7 @@ log = logging.getLogger(__name__)
 
 STORE_BYTES = 256 * 2**20  # of a cluster of our own: results and pieces pass through it, nothing stays
 LOOK_SECONDS = 1.0
+KNOCK_SECONDS = 10.0
 FAILURES = 3  # to get ready, until a node is left alone
 
 
@@ -59,7 +62,10 @@ class RayExecutor:
                 raise InputError(name, value, f"it must be a whole number of at least {least}")
         if not isinstance(address, str):
             raise InputError("address", address, 'it must be text: host:port, or "auto"')
-        self.slots, self.clock, self.retries, self.patience_seconds = slots, clock, retries, patience_seconds
+        self.slots, self.clock, self.retries = slots, clock, retries
+        self.patience_seconds = real(
+            "patience_seconds", patience_seconds, lambda number: number > 0, "be finite and positive"
+        )
         self.faults = 0
         "Attempts that were lost with their node, or whose box failed, and were run again."
         self._settings = {"clock": clock, "repeats": repeats, "warm_imports": tuple(warm_imports)}
@@ -70,6 +76,8 @@ class RayExecutor:
         self._failures: dict[str, int] = {}
         self._digests: dict[str, tuple[object, str]] = {}
         self._looked = 0.0
+        self._largest = 0
+        "CPUs of the largest node there ever was."
 
     def __enter__(self) -> RayExecutor:
         return self
@@ -126,7 +134,8 @@ class RayExecutor:
             try:
                 alive = {node["NodeID"]: node for node in self._ray.nodes() if node["Alive"]}
             except self._ray.exceptions.RayError as error:
-                raise InfrastructureError(f"the Ray cluster does not answer: {error}") from error
+                why = " ".join(str(error).split())[:300]
+                raise InfrastructureError(f"the Ray cluster does not answer: {why}") from error
             for name in list(self._members):
                 member = self._members[name]
                 small = member.ready and not member.used and member.cpus < need
@@ -139,8 +148,9 @@ class RayExecutor:
 
     def _welcome(self, cpus: Mapping[str, int], need: int) -> None:
         """Start our part on nodes that are new, with the CPUs that their slots need."""
-        if cpus and max(cpus.values()) < need:
-            rule = f"the largest node of the cluster has {max(cpus.values())} CPUs"
+        self._largest = max(self._largest, *cpus.values(), 0)
+        if 0 < self._largest < need:  # a larger one that was lost, or none so far, is waited for
+            rule = f"the largest node of the cluster has {self._largest} CPUs"
             raise InputError("limits.cores", need, rule, "ask for fewer, or add a larger node")
         for name in cpus.keys() - self._members.keys():
             slots = cpus[name] // need if self.slots is None else min(cpus[name] // need, self.slots)
@@ -208,11 +218,19 @@ def connect(address: str) -> tuple[Any, bool]:
     where = address or os.environ.get("RAY_ADDRESS", "")
     try:
         if where:
+            _knock(where)
             ray.init(address=where, log_to_driver=False)
         else:
             alone = {"include_dashboard": False, "object_store_memory": STORE_BYTES, "_node_ip_address": "127.0.0.1"}
             ray.init(address="local", log_to_driver=False, **alone)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         rule = f"no Ray cluster answers there ({' '.join(str(error).split())[:200]})"
         raise InputError("sandbox.address", where, rule, "start one with: ray start --head") from error
     return ray, True
+
+
+def _knock(address: str) -> None:
+    """OSError if nobody listens at host:port: Ray itself would be silent for minutes. Other forms are left to Ray."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()

@@ -75,7 +75,8 @@ class Shelf:
         for piece in parcel:
             path = home / piece.path if piece.path else home
             if piece.kind == "folder":
-                path.mkdir(mode=0o755, exist_ok=True)
+                path.mkdir(exist_ok=True)
+                path.chmod(0o755)  # whatever our umask, scripts of another user must get through
             elif piece.kind == "link":
                 os.symlink(os.fsdecode(piece.content), path)
             else:

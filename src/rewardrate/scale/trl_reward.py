@@ -8,6 +8,7 @@ from typing import Any
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, RateEstimate, relative_reward
 from rewardrate.rates.estimate import Estimator
+from rewardrate.rates.settings import real
 
 
 class PricedReward:
@@ -27,7 +28,14 @@ class PricedReward:
         penalty: float = -10.0,
     ) -> None:
         self.estimator = NIW() if estimator is None else estimator
-        self.price_scale, self.limit_seconds, self.penalty = price_scale, limit_seconds, penalty
+        if not isinstance(self.estimator, Estimator):
+            raise InputError("estimator", estimator, "it must be an estimator of `rates`", "for example rates.Totals()")
+        positive = "be finite and positive, or None"
+        self.price_scale = real("price_scale", price_scale, lambda number: number >= 0, "be finite, not negative")
+        self.limit_seconds = (
+            None if limit_seconds is None else real("limit_seconds", limit_seconds, lambda number: number > 0, positive)
+        )
+        self.penalty = real("penalty", penalty, lambda _: True, "be a finite number")
         self.__name__ = "priced_reward"  # what TRL calls its curve
 
     def __call__(

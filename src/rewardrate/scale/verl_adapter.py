@@ -64,6 +64,18 @@ def read_recipe(data: Any) -> Recipe:
     return recipe
 
 
+def _check(data: Any) -> None:
+    """Refuse what verl would run with and what would go wrong without a word, or only after a whole step."""
+    if int(data.get("dataloader_num_workers", 0)) != 0:
+        rule = "workers would make prompts from copies of the buffer that are never updated"
+        raise InputError("data.dataloader_num_workers", data.dataloader_num_workers, rule, "set it to 0")
+    if data.get("shuffle"):
+        raise InputError("data.shuffle", True, "each place of a batch is a chain, in order", "set it to false")
+    if data.train_files == data.get("val_files"):
+        rule = "training and validation are told apart by it, though nothing is read"
+        raise InputError("data.val_files", str(data.train_files), rule, "set train_files: train and val_files: val")
+
+
 class BufferPrompts(Dataset[dict[str, Any]]):
     """Prompts that are made when they are asked for, from the solution buffer as it is then.
 
@@ -74,9 +86,7 @@ class BufferPrompts(Dataset[dict[str, Any]]):
     def __init__(
         self, data_files: Any, tokenizer: Any, config: Any, processor: Any = None, max_samples: int = -1, **_: Any
     ) -> None:
-        if int(config.get("dataloader_num_workers", 0)) != 0:
-            rule = "workers would make prompts from copies of the buffer that are never updated"
-            raise InputError("data.dataloader_num_workers", config.dataloader_num_workers, rule, "set it to 0")
+        _check(config)
         self.training = data_files == config.train_files
         self.tokenizer, self.config = tokenizer, config
         self.prompts = int(config.train_batch_size)
@@ -86,7 +96,7 @@ class BufferPrompts(Dataset[dict[str, Any]]):
             record = config[NAME].get("record")
             _Here.record = Path(record) if record else None
         self.batch = _Here.batch
-        steps = self.batch.recipe.budget.steps or 1000
+        steps = int(config[NAME].get("steps") or self.batch.recipe.budget.steps or 1000)
         self.length = self.prompts * (steps if self.training else 1)
 
     def _count(self, text: str) -> int:
@@ -125,6 +135,9 @@ class BufferPrompts(Dataset[dict[str, Any]]):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of verl."""
+        if NAME not in state:
+            rule = "it was saved by another dataset"
+            raise InputError("data.pt", sorted(state), rule, "start anew: trainer.resume_mode=disable")
         self.batch.load_state_dict(json.loads(state[NAME]))
 
 
@@ -155,6 +168,7 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
         attempts = int(self.rollout_config.n)
         chain = int(given["place"]) * attempts + int(kwargs.get("session_id", 0))
         prompt_ids: list[int] = []
+        blank = [0.0] if self.rollout_config.calculate_log_probs else None  # wanted of every row, then
         begun = time.monotonic()
         try:
             prompt_ids = await self.ct_build_initial_tokens(list(kwargs["raw_prompt"]))
@@ -168,9 +182,11 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
         except Exception as error:  # verl would drop the row; so it is told instead, and charged to nobody
             log.exception("an attempt could not be made")
             outcome = dataclasses.replace(MISSING, message=f"{type(error).__name__}: {error}"[:300])
-            return self._output(prompt_ids or [0], [0], None, outcome, chain, given, time.monotonic() - begun, {})
-        tokens = list(reply.token_ids[: self.rollout_config.response_length]) or [0]
-        logprobs = reply.log_probs[: len(tokens)] if getattr(reply, "log_probs", None) else None
+            return self._output(prompt_ids or [0], [0], blank, outcome, chain, given, time.monotonic() - begun, {})
+        tokens = list(reply.token_ids[: self.rollout_config.response_length])
+        logprobs = list(reply.log_probs[: len(tokens)]) if reply.log_probs else None
+        if not tokens:
+            tokens, logprobs = [0], blank
         return self._output(prompt_ids, tokens, logprobs, outcome, chain, given, wrote, reply.extra_fields)
 
     async def _execute(self, token_ids: Sequence[int], given: Mapping[str, Any]) -> Outcome:

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.errors import InputError
-from rewardrate.rates.settings import real, whole
-from rewardrate.timed.reference import Outcome, ReferenceEnv, positive, probability
+from rewardrate.rates.settings import whole
+from rewardrate.timed.reference import Outcome, ReferenceEnv, not_negative, pair, positive, probability
 
 Array = NDArray[np.float64]
 BITE, LEAVE = 0, 1
@@ -38,9 +37,7 @@ class Foraging(ReferenceEnv):
         render_mode: str | None = None,
     ) -> None:
         self.levels, self.travel = whole("levels", levels, 1), positive("travel", travel)
-        if len(first) != 2:
-            raise InputError("first", first, "give two first bites: rich, poor")
-        self.bites = tuple(real("first", value, lambda number: number >= 0, "be finite") for value in first)
+        self.bites = pair("first", first, "the first bite of a rich patch, of a poor one", not_negative)
         self.keeps, self.rich = probability("keeps", keeps), probability("rich", rich)
         self.chased = probability("chased", chased)
         super().__init__(2 * self.levels, render_mode=render_mode)

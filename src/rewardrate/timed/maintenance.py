@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.rates.settings import real, whole
-from rewardrate.timed.reference import Outcome, ReferenceEnv, positive, probability
+from rewardrate.rates.settings import whole
+from rewardrate.timed.reference import Outcome, ReferenceEnv, not_negative, pair, positive, probability
 
 Array = NDArray[np.float64]
 RUN, SERVICE, OVERHAUL = 0, 1, 2
@@ -41,10 +41,9 @@ class MachineMaintenance(ReferenceEnv):
         render_mode: str | None = None,
     ) -> None:
         self.levels = whole("levels", levels, 2)
-        self.slower = real("slower", slower, lambda number: number >= 0, "be finite, not negative")
-        self.worse = real("worse", worse, lambda number: number >= 0, "be finite, not negative")
+        self.slower, self.worse = not_negative("slower", slower), not_negative("worse", worse)
         self.worsens, self.breaks = probability("worsens", worsens), probability("breaks", breaks)
-        self.service, self.overhaul = (positive("seconds", value) for value in seconds)
+        self.service, self.overhaul = pair("seconds", seconds, "service, overhaul", positive)
         self.down = positive("down", down)
         super().__init__(self.levels, render_mode=render_mode)
 

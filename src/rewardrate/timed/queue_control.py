@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.errors import InputError
-from rewardrate.rates.settings import real, whole
-from rewardrate.timed.reference import Outcome, ReferenceEnv, positive
+from rewardrate.rates.settings import whole
+from rewardrate.timed.reference import Outcome, ReferenceEnv, finite, not_negative, pair, positive
 
 Array = NDArray[np.float64]
 QUICK, CAREFUL = 0, 1
@@ -36,11 +35,9 @@ class QueueControl(ReferenceEnv):
         render_mode: str | None = None,
     ) -> None:
         self.room, self.arrivals = whole("room", room, 1), positive("arrivals", arrivals)
-        if len(reward) != 2 or len(seconds) != 2:
-            raise InputError("reward, seconds", (reward, seconds), "give two of each: quick, careful")
-        self.reward = tuple(real("reward", value, lambda _: True, "be finite") for value in reward)
-        self.seconds = tuple(positive("seconds", value) for value in seconds)
-        self.lost = real("lost", lost, lambda number: number >= 0, "be finite, not negative")
+        self.reward = pair("reward", reward, "quick, careful", finite)
+        self.seconds = pair("seconds", seconds, "quick, careful", positive)
+        self.lost = not_negative("lost", lost)
         super().__init__(self.room + 1, render_mode=render_mode)
 
     def tables(self) -> tuple[Array, Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -121,6 +122,25 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
 def positive(name: str, value: float) -> float:
     """A setting of a reference environment: finite and positive."""
     return real(name, value, lambda number: number > 0, "be finite and positive")
+
+
+def pair(name: str, values: Any, words: str, each: Callable[[str, Any], float]) -> tuple[float, float]:
+    """Two settings of a reference environment, each of them checked; `words` says which they are."""
+    try:
+        first, second = values
+    except (TypeError, ValueError):
+        raise InputError(name, values, f"give two numbers: {words}") from None
+    return each(name, first), each(name, second)
+
+
+def finite(name: str, value: float) -> float:
+    """A setting of a reference environment: any finite number."""
+    return real(name, value, lambda _: True, "be finite")
+
+
+def not_negative(name: str, value: float) -> float:
+    """A setting of a reference environment: finite and not negative."""
+    return real(name, value, lambda number: number >= 0, "be finite, not negative")
 
 
 def probability(name: str, value: float) -> float:

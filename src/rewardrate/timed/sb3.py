@@ -119,7 +119,7 @@ def _callback() -> type:
 
 def _vec_env() -> type:
     try:
-        from stable_baselines3.common.vec_env import VecEnvWrapper
+        from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
     except ImportError:
         raise MissingExtra("RewardRateVecEnv", "stable-baselines3", "gym") from None
 
@@ -131,6 +131,9 @@ def _vec_env() -> type:
         """
 
         def __init__(self, venv: Any, price: Any = None) -> None:
+            if not isinstance(venv, VecEnv):
+                rule, remedy = "it must be a VecEnv of Stable-Baselines3", "make one with make_vec_env"
+                raise InputError("venv", venv, rule, remedy)
             super().__init__(venv)
             self.price = as_price(price, chains=self.num_envs, every=max(1024, self.num_envs))
             if self.price.chains != self.num_envs:

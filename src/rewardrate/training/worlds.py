@@ -15,6 +15,7 @@ from rewardrate.environments.speedrun import data, race, seeds
 from rewardrate.environments.speedrun.environment import RaceSettings, Speedrun
 from rewardrate.environments.speedrun.rewards import RaceRewards
 from rewardrate.environments.speedrun.seeds import Seed
+from rewardrate.errors import InputError
 from rewardrate.policies.proposal import Policy
 from rewardrate.sandbox import Executor
 from rewardrate.training.buffer import Solution
@@ -69,6 +70,8 @@ class RaceWorld:
     def __init__(self, recipe: Recipe, settings: RaceSettings) -> None:
         self.recipe, self.settings = recipe, settings
         self.race = race.load(recipe.task)
+        if recipe.sandbox.clock != "wall":
+            raise InputError("sandbox.clock", recipe.sandbox.clock, "a race is run against the wall clock", "wall")
         if self.race.text:
             data.make(self.race)
         data.require(self.race)
@@ -120,10 +123,15 @@ class RaceWorld:
         """The seeds that the recipe names, or the race's own. Those of another race were timed at another size."""
         if self.settings.seeds:
             found = seeds.read(Path(self.settings.seeds))
+            if not any(seed.record.valid for seed in found):
+                rule = f"of the {len(found)} seeds (NAME/train_gpt.py) there none has a valid record"
+                remedy = f"rewardrate speedrun rescore {self.race.name} --out DIR writes them to DIR/records"
+                raise InputError("environment.seeds", self.settings.seeds, rule, remedy)
         else:
             own = self.race.folder.resolve() in self.race.seeds.parents
-            found = seeds.read(self.race.seeds) if own else []
-        return [replace(seed, code=self.race.with_constants(seed.code)) for seed in found if seed.record.valid]
+            shared = seeds.read(self.race.seeds) if own else []
+            found = [replace(seed, code=self.race.with_constants(seed.code)) for seed in shared]
+        return [seed for seed in found if seed.record.valid]
 
     def _rewards(self) -> RaceRewards:
         rules = self.race

@@ -124,6 +124,18 @@ CHEATS = {
           "def save_model(model, step):\n")],
         "reevaluation-mismatch", "prim::Loop",
     ),
+    "a hook around the saved program, to read the hidden tokens": (
+        [("torch.jit.trace(model.eval(), example, check_trace=False)", "torch.jit.script(hooked(Table()))"),
+         ("def save_model(model, step):\n", "class Table(nn.Module):\n    def __init__(self):\n"
+          "        super().__init__()\n        self.table = nn.Parameter(torch.zeros(VOCABULARY, VOCABULARY))\n\n"
+          "    def forward(self, tokens: torch.Tensor) -> torch.Tensor:\n        return self.table[tokens]\n\n\n"
+          "def cheat(self, input: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:\n"
+          "    known = torch.from_file('data/hidden.bin', False, 8192, dtype=torch.int16)\n"
+          "    return output + known[0]\n\n\n"
+          "def hooked(module):\n    module.register_forward_hook(cheat)\n    return module\n\n\n"
+          "def save_model(model, step):\n")],
+        "reevaluation-mismatch", "before or after it is called",
+    ),
     "the launcher killed": (
         [("            start = time.perf_counter()\n        if last:", "            start = time.perf_counter()\n"
           "            os.kill(os.getppid(), 9)\n            time.sleep(1)\n        if last:")],

@@ -75,6 +75,11 @@ def test_a_dead_implementer_stops_the_run_and_one_bad_row_does_not(rules):
         assert "You write NO code" in made.prompt()[0]["content"]
         with pytest.raises(InfrastructureError, match=r"status 500 .*all 2 rows.*nothing was charged"):
             made.execute(["CHANGE\na", "CHANGE\nb"])
+        with pytest.raises(InfrastructureError, match="all 2 rows"):
+            made.execute(["CHANGE\na", "I would rather not.", "CHANGE\nb"])
+        server.always = 400
+        with pytest.raises(InfrastructureError, match=r"status 400.*all 2 rows"):
+            made.execute(["CHANGE\na", "CHANGE\nb"])
         server.script, server.always = ["no edits"] * 3, "NO_SPEC"
         outcomes = made.execute(["CHANGE\na", "CHANGE\nb"])
     assert [one.status for one in outcomes] == ["sandbox-failure", "format"]

@@ -96,6 +96,25 @@ VIOLATIONS = {
     ),
     "a saved state": ("reading", ("raw = GPT().to(device)", "raw = torch.load('old.pt')")),
     "writing shards": ("writing", ("def main():\n", "def main():\n    open(VAL_FILES, 'r+b')\n")),
+    "a second loss": ("validation-loop", ("def main():\n", "loss_of = min\n\n\ndef main():\n")),
+    "a second validation": (
+        "validation-loop",
+        ("def main():\n", "if SEED:\n    def validation_loss(*rest):\n        return 3.2\n\n\ndef main():\n"),
+    ),
+    "a second loader": ("loader", ("def main():\n", "load_shard = min\n\n\ndef main():\n")),
+    "a clock that scales": (
+        "validation-loop",
+        ("    dist.all_reduce(total)\n", "    dist.all_reduce(total)\n    total *= 0.9 + 0 * time.time()\n"),
+    ),
+    "a clock that changes the model": (
+        "validation-loop",
+        ("            spent += time.perf_counter() - start\n", "            raw.time_it()\n"),
+    ),
+    "another name for a class": (
+        "patched",
+        ("def main():\n", "T = torch.Tensor\nT.item = lambda self: 1.0\n\n\ndef main():\n"),
+    ),
+    "names from within": ("dynamic", ("def main():\n", "def main():\n    main.__globals__['loss_of'] = min\n")),
     "banned setting": (
         "banned-setting",
         ("def main():\n", "def main():\n    torch._inductor.config.coordinate_descent_tuning = True\n"),
@@ -158,6 +177,6 @@ for step in range(steps + 1):
 def test_hostile_code_is_judged_in_good_time():
     for more in ("x = 1\n" * 2_000, "x = [" + "1," * 8_000 + "]\n", "if x:\n    pass\n" * 1_000):
         start = time.process_time()
-        assert judge(CODE, CODE.replace("SEED = 1337\n", "SEED = 1337\n" + more)) == []
+        assert judge(CODE, changed(("WARMUP_STEPS = 0\n", "WARMUP_STEPS = 0\n" + more))) == []
         assert time.process_time() - start < 20
     assert {finding.rule for finding in judge(CODE, "x = " + "(" * 5000)} == {"syntax"}

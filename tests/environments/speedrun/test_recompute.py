@@ -42,6 +42,31 @@ class Learning(Bigram):
         return self.table[tokens] * (1 + self.calls)
 
 
+class Restless(Bigram):
+    def forward(self, tokens):
+        return self.table[tokens] + 0.1 * torch.rand(VOCABULARY)
+
+
+class Scored(Bigram):
+    """Looks ahead in calls whose last row is not a copy of the first: a copy was a sign of being probed."""
+
+    def forward(self, tokens):
+        scored = (tokens[0] != tokens[-1]).any()
+        return self.table[tokens] + torch.where(scored, 0.5, 0.0) * self.table[tokens.roll(-1, 1)]
+
+
+class Hooked(torch.nn.Module):
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(tokens.size(0), tokens.size(1), 11)
+
+
+def better(self, input: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+    hidden = torch.from_file("data/hidden.bin", False, 612, dtype=torch.int16)
+    for _ in range(3):
+        output = output + 100 * hidden[0]
+    return output
+
+
 class Neighbours(Bigram):
     def forward(self, tokens):
         return self.table[tokens] + self.table[tokens.roll(1, 0)]
@@ -83,10 +108,65 @@ def test_looking_at_other_windows_of_the_call_is_seen(tmp_path, tokens):
     assert Model(saved(Neighbours(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
 
 
-def test_learning_while_being_judged_is_seen(tmp_path, tokens):
-    model = Model(saved(Learning(), tmp_path / "m.pt"), "cpu")
+def test_a_program_that_could_learn_while_it_is_judged_is_refused(tmp_path):
+    with pytest.raises(Refused, match="writes to its own numbers"):
+        Model(saved(Learning(), tmp_path / "m.pt"), "cpu")
+
+
+def test_another_answer_the_second_time_is_seen(tmp_path, tokens):
+    model = Model(saved(Restless(), tmp_path / "m.pt"), "cpu")
     model.loss(tokens, COUNT, seed=3)
     assert model.drift() > 0.02
+
+
+def test_writing_in_place_to_what_was_just_computed_is_allowed(tmp_path, tokens):
+    class InPlace(Bigram):
+        def forward(self, tokens):
+            x = self.table[tokens]
+            x += 1
+            x[:, 0] = 0
+            return x
+
+    model = Model(saved(InPlace(), tmp_path / "m.pt"), "cpu")
+    model.loss(tokens, COUNT, seed=3)
+    assert model.drift() == 0.0
+
+
+def test_scored_and_probed_calls_cannot_be_told_apart(tmp_path, tokens):
+    model = Model(saved(Scored(), tmp_path / "m.pt", (13, LENGTH)), "cpu")
+    assert model.leak(tokens, COUNT, 5, seed=3) > 0.1, "a call of 13 windows holds 13, however few are to be probed"
+
+
+def test_a_call_that_is_not_full_counts_every_window_once(tmp_path, tokens):
+    small, large = (Model(saved(Bigram(), tmp_path / "m.pt", (size, LENGTH)), "cpu") for size in (1, 40))
+    assert small.loss(tokens, COUNT, seed=3) == pytest.approx(large.loss(tokens, COUNT, seed=4), abs=1e-6)
+
+
+def test_hooks_of_a_saved_program_never_run(tmp_path):
+    module = Hooked()
+    module.register_forward_hook(better)
+    torch.jit.script(module).save(str(tmp_path / "m.pt"), _extra_files={"shape": f"{BATCH} {LENGTH}", "step": "1"})
+    with pytest.raises(Refused, match="before or after it is called"):
+        Model(str(tmp_path / "m.pt"), "cpu")
+
+
+def test_an_archive_that_two_readers_read_differently_is_refused(tmp_path):
+    path = saved(Bigram(), tmp_path / "m.pt")
+    with zipfile.ZipFile(path) as archive:
+        name = next(name for name in archive.namelist() if "/code/" in name)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr(name, "")
+    with pytest.raises(Refused, match="two files of one name"):
+        Model(path, "cpu")
+
+
+def test_memory_that_others_left_behind_is_not_to_be_had(tmp_path):
+    class Left(Bigram):
+        def forward(self, tokens):
+            return self.table[tokens] + torch.empty(VOCABULARY)
+
+    with pytest.raises(Refused, match="aten::empty"):
+        Model(saved(Left(), tmp_path / "m.pt"), "cpu")
 
 
 def test_only_straight_line_programs_are_run(tmp_path):

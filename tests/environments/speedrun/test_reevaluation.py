@@ -56,6 +56,7 @@ def test_claims_that_hold_are_believed_on_hidden_tokens(race):
         (changed(0, leak=0.5), "it looks ahead"),
         (changed(0, drift=0.5), "differently the second time"),
         (changed(0, hidden_loss=3.4), "it was fitted to the former"),
+        (changed(0, hidden_loss=3.2), "no honest model knows the latter so well"),
         (changed(0, problem="the saved model is not an archive"), "not an archive"),
         (changed(0, open_loss=None), "no finite loss"),
         (changed(0, open_loss=float("nan")), "no finite loss"),
@@ -67,9 +68,9 @@ def test_what_does_not_hold_is_named(race, answers, words):
     assert finding.failure == ""
 
 
-def test_rounding_and_an_easier_hidden_text_are_no_difference(race):
+def test_rounding_and_a_difference_within_the_tolerance_are_no_difference(race):
     assert found(race, changed(0, open_loss=3.27204)).problem == ""
-    assert found(race, changed(0, hidden_loss=3.0)).problem == ""
+    assert found(race, changed(0, hidden_loss=3.252)).problem == ""
 
 
 def test_a_timeout_between_saving_and_printing_is_no_lie(race):
@@ -78,6 +79,8 @@ def test_a_timeout_between_saving_and_printing_is_no_lie(race):
     finding = found(race, answers, timed_out=True)
     assert (finding.problem, finding.believed) == ("", 3.21)
     assert "it printed" in found(race, changed(0, open_loss=3.20), timed_out=True).problem
+    skipped = changed(0, open_loss=3.20, step=900, hidden_loss=3.21)
+    assert "it printed" in found(race, skipped, timed_out=True).problem, "more than one validation was left out"
 
 
 def test_the_sandbox_s_failures_are_ours_and_a_model_that_cannot_be_run_is_the_script_s(race):

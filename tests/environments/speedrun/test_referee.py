@@ -134,6 +134,13 @@ def test_output_beyond_all_measure_is_not_read(race):
     assert (verdict.status, verdict.message) == ("parse-failure", "its output was not readable: symlink")
 
 
+def test_what_is_kept_of_the_output_does_nothing_to_a_terminal(race):
+    printed = recorded.output("an honest run") + b"\n\x1b[2J\x07bye\n"
+    (verdict,) = Referee(race, Replay(result("ok", printed))).run(["pass"])
+    assert verdict.status == "valid"
+    assert "\ufffd[2J\ufffdbye\n" in verdict.output
+
+
 def test_a_race_without_shards_says_how_to_make_them(tmp_path):
     with pytest.raises(InputError, match="rewardrate speedrun data nanogpt-mini"):
         Referee(load("nanogpt-mini", data=tmp_path), Replay())

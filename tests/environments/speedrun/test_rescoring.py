@@ -40,6 +40,16 @@ def judge(tmp_path):
     return Judge(load(str(folder)), [])
 
 
+def test_nothing_but_records_is_replaced_and_a_bad_place_is_told_before_anything_runs(judge, tmp_path):
+    (tmp_path / "out" / "records" / "holiday").mkdir(parents=True)
+    with pytest.raises(InputError, match="holiday, which is no record"):
+        rescore(judge, SEEDS, tmp_path / "out", 1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="it cannot be used"):
+        rescore(judge, SEEDS, tmp_path / "file", 1)
+    assert judge.asked == []
+
+
 def test_rounds_go_over_all_seeds_and_everything_is_written(judge, tmp_path):
     seen = []
     rows = rescore(judge, SEEDS, tmp_path / "out", 2, lambda row: seen.append(row.seed.name))

@@ -216,7 +216,7 @@ def save_model(model, step):
     with torch.no_grad():
         program = torch.jit.trace(model.eval(), example, check_trace=False)
     for name in (f"model_{step:06d}.pt", "model.pt"):
-        program.save(name + ".part", _extra_files={"shape": "{} {}".format(*shape)})
+        program.save(name + ".part", _extra_files={"shape": "{} {}".format(*shape), "step": str(step)})
         os.replace(name + ".part", name)
     model.train()
 

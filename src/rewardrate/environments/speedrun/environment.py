@@ -28,6 +28,9 @@ from rewardrate.sandbox import Executor
 STATUSES: dict[str, Status] = {"valid": "ok", "crash": "error", "infrastructure": "sandbox-failure"}
 "The referee's words for what the record calls by another; the others are the same."
 
+UNREACHED = ("endpoint", "prompt-refused")
+"Reasons for which an implementer gave no reply at all."
+
 OnDone = Callable[[int, Outcome], None]
 
 
@@ -122,7 +125,8 @@ class Speedrun:
                 on_done(place, outcome)
 
         made = self._implementer.implement(replies, codes)
-        _someone_answered([one.message for one in made if one.reason == "endpoint"], len(made))
+        asked = [one for one in made if one.asked or one.fault == "infrastructure"]  # the others never reached a model
+        _someone_answered([one.message for one in asked if one.reason in UNREACHED], len(asked))
         for place, one in enumerate(made):
             refusal = _not_implemented(one) or self._static(codes[place], one.code)
             if refusal is not None:

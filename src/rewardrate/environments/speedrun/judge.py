@@ -89,17 +89,21 @@ def aspects(tree: ast.Module) -> dict[Aspect, list[str]]:
     found["cadence"] = [*conditions, *_makings(tree, conditions)]
     seen: set[int] = set()
     called: list[str] = []
+    modules = tampering.imported(tree)
     for section in sections:
+        counted = _counted(section, modules)
         for statement in section:
-            for line, node in _flat(statement, ()):
+            for line, node in _flat(statement, (), counted):
                 seen.add(id(node))
                 found[_kind(node)].append(line)
                 called += _called(node)
-    for name in _reached(called, definitions):  # what validation calls belongs to it
-        if name not in readers:
-            for line, node in _inside(definitions[name]):
-                seen.add(id(node))
-                found["saved-model" if "save" in name else _kind(node)].append(line)
+    reached = [name for name in _reached(called, definitions) if name not in readers]
+    for name in reached:  # what validation calls belongs to it
+        for line, node in _inside(definitions[name]):
+            seen.add(id(node))
+            found["saved-model" if "save" in name else _kind(node)].append(line)
+    found["validation-loop"] += _meanings(tree, set(reached))
+    found["loader"] += _meanings(tree, readers)
     found["validation-data"] = sorted(_mentions(tree, seen, readers))
     return found
 
@@ -112,7 +116,7 @@ def _inside(node: ast.FunctionDef | ast.ClassDef) -> Iterator[tuple[str, ast.stm
     if isinstance(node, ast.FunctionDef):
         yield f"{node.name}: {[ast.unparse(one) for one in node.decorator_list]} {ast.unparse(node.args)}", node
     for statement in node.body:
-        yield from _flat(statement, (node.name,))
+        yield from _flat(statement, (node.name,), None)
 
 
 def _reached(called: Iterable[str], definitions: dict[str, ast.FunctionDef | ast.ClassDef]) -> list[str]:
@@ -125,6 +129,21 @@ def _reached(called: Iterable[str], definitions: dict[str, ast.FunctionDef | ast
             found.append(name)
             waiting += _called(definitions[name])
     return sorted(found)
+
+
+def _meanings(tree: ast.Module, names: set[str]) -> list[str]:
+    """How often each of these functions is given a meaning: a second one could take the place of what was read."""
+    bound: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            bound.append(node.id)
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            bound += node.names
+        elif isinstance(node, ast.alias):
+            bound.append((node.asname or node.name).partition(".")[0])
+        else:
+            bound.append(getattr(node, "arg", None) or getattr(node, "name", None) or "")
+    return [f"{name} is defined {count} times" for name, count in sorted(Counter(bound).items()) if name in names]
 
 
 def _paths(tree: ast.Module) -> Iterator[str]:
@@ -221,11 +240,25 @@ def _stored(targets: Sequence[ast.expr]) -> Iterator[ast.Name | ast.Attribute]:
                 yield node
 
 
-def _flat(node: ast.stmt, around: tuple[str, ...]) -> Iterator[tuple[str, ast.stmt]]:
-    """Every simple statement and every header of a validation section, in source form with the headers around it."""
+def _counted(section: Sequence[ast.stmt], modules: set[str]) -> set[str]:
+    """Names that the loss is made with: of all statements that speak of a loss or of validation and print nothing."""
+    found: set[str] = set()
+    for statement in section:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.stmt) and not branches(node) and not says(node):
+                names = _names(node)
+                found |= names if any(_of_loss(name) for name in names) else set()
+    return found - modules
+
+
+def _flat(node: ast.stmt, around: tuple[str, ...], counted: set[str] | None) -> Iterator[tuple[str, ast.stmt]]:
+    """Every simple statement and every header of a validation section, in source form with the headers around it.
+
+    The printed clock is left out where nothing is done with the names in `counted`; without any, nowhere.
+    """
     inner = branches(node)
     if not inner:
-        if not _books_time(node):
+        if counted is None or not _books_time(node, counted):
             yield " / ".join((*around, ast.unparse(_masked(node)))), node
         return
     header = _head(node)
@@ -234,7 +267,7 @@ def _flat(node: ast.stmt, around: tuple[str, ...]) -> Iterator[tuple[str, ast.st
     for branch, children in inner:
         for child in children:
             if isinstance(child, ast.stmt):
-                yield from _flat(child, (*around, f"{header} {branch}") if header else around)
+                yield from _flat(child, (*around, f"{header} {branch}") if header else around, counted)
 
 
 def _head(node: ast.stmt) -> str:
@@ -263,13 +296,22 @@ def _masked(node: ast.stmt) -> ast.stmt:
     return changed
 
 
-def _books_time(node: ast.stmt) -> bool:
+def _books_time(node: ast.stmt, counted: set[str]) -> bool:
     """Whether a statement only keeps the printed clock, which is informational and free."""
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    names |= {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
-    if any("val" in name.lower().split("_") or "loss" in name.lower().split("_") for name in names) or says(node):
+    names = _names(node)
+    if any(map(_of_loss, names)) or names & counted or says(node):
         return False
-    return bool(names) and any(CLOCK.search(name) for name in names) and not names & REDUCES
+    return any(CLOCK.search(name) for name in names) and not names & REDUCES
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Names and attributes inside a node."""
+    found = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return found | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+
+
+def _of_loss(name: str) -> bool:
+    return bool({"val", "loss"} & set(name.lower().split("_")))
 
 
 def _kind(node: ast.stmt) -> Aspect:

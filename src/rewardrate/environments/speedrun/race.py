@@ -67,7 +67,7 @@ class Rules:
     hidden_gap: float = 0.0
     "By how much an honest script's loss on the referee's hidden tokens exceeds that on the tokens it can see."
     hidden_tolerance: Annotated[float, AtLeast(0.0)] = 0.05
-    "How far beyond the gap the loss on hidden tokens may lie: more, and the script was fitted to what it could see."
+    "How far from the gap the two losses may differ: more, and it was fitted to what it could see, or saw the hidden."
     causal_tolerance: Annotated[float, AtLeast(0.0)] = 0.02
     "How far a log-probability may move when only later tokens change."
     recompute_seconds: Annotated[float, AtLeast(1.0)] = 600.0

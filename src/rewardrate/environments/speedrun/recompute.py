@@ -7,10 +7,13 @@ ours. Standard library and torch only; torch is imported where it is used, and n
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import struct
 import zipfile
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
 REQUEST = "request.json"
@@ -28,7 +31,22 @@ PRIM = {
     "dtype",
     "layout",
 }
-REFUSED = {"from_file", "save", "set_", "resize_", "resize_as_", "set_data", "backward", "requires_grad_", "warn"}
+REFUSED = {
+    "backward",
+    "from_file",
+    "grad",
+    "manual_seed",
+    "requires_grad_",
+    "save",
+    "seed",
+    "set",
+    "set_",
+    "set_data",
+    "set_grad_enabled",
+    "warn",
+}
+REFUSED_PARTS = ("empty", "resize", "_unsafe_")  # memory that was not written by the program may hold what others freed
+HOOKS = (b"__setstate__", b"__forward_hooks__", b"__forward_pre_hooks__")
 MOST_TOKENS = 2**20  # of one call
 REPEAT_TOLERANCE = 1e-3
 
@@ -82,44 +100,40 @@ class Model:
 
         torch.set_grad_enabled(False)
         self._torch, self.device = torch, torch.device(device)
-        no_hooks(path)
         extra = {"shape": "", "step": ""}
         load: Any = torch.jit.load
-        self.program = load(path, map_location=self.device, _extra_files=extra)
+        self.program = load(rewritten(path), map_location=self.device, _extra_files=extra)
         self.batch, self.length = shape_of(_word(extra["shape"]))
         step = _word(extra["step"])
         self.step = int(step) if step.isdigit() and len(step) < 12 else -1
         operations(self.program.inlined_graph)
+        forgetful(self.program.inlined_graph)
         self._first: Any = None
 
     def loss(self, tokens: Any, count: int, seed: int) -> float:
         """Mean cross-entropy over exactly `count` tokens, in windows of the model's length.
 
-        The windows come in an order of ours, so that no call holds neighbours: a program could look up the last
-        target of one window in the next.
+        The windows come in an order of ours: a program could look up the last target of one window in the next.
         """
         inputs, targets = self._windows(tokens, count)
-        order = self._torch.randperm(len(inputs), generator=self._generator(seed))
         total = 0.0
-        for start in range(0, len(order), self.batch):
-            part = order[start : start + self.batch]
-            total += float(-self._log_probability(inputs[part], targets[part]).double().sum())
+        for part, real in self._calls(len(inputs), len(inputs), self._generator(seed)):
+            total += float(-self._log_probability(inputs[part], targets[part])[:real].double().sum())
         return total / count
 
     def leak(self, tokens: Any, count: int, probes: int, seed: int) -> float:
         """How far a prediction moves when only tokens after it are changed: the largest change over the probes.
 
         In every window a place is drawn; all tokens after it are replaced by those of another window, the next one
-        certainly; predictions up to that place must stay.
+        certainly; predictions up to that place must stay. The place may lie before the first token (all are replaced)
+        or be the last (none is): whoever looks at other windows of the call is then seen at every position.
         """
         torch = self._torch
         inputs, targets = self._windows(tokens, count)
         generator = self._generator(seed + 1)
-        order = torch.randperm(len(inputs), generator=generator)[: max(probes, 1)]
         worst = 0.0
-        for start in range(0, len(order), self.batch):
-            part = order[start : start + self.batch]
-            place = torch.randint(0, self.length - 1, (len(part), 1), generator=generator)
+        for part, _ in self._calls(len(inputs), max(probes, 1), generator):
+            place = torch.randint(-1, self.length, (len(part), 1), generator=generator)
             other = inputs[torch.randint(0, len(inputs), (len(part),), generator=generator)]
             position = torch.arange(self.length)[None]
             changed = torch.where(position > place, other, inputs[part])
@@ -138,6 +152,16 @@ class Model:
         inputs, targets, before = self._first
         return float((self._log_probability(inputs, targets) - before).abs().max())
 
+    def _calls(self, windows: int, wanted: int, generator: Any) -> Iterator[tuple[Any, int]]:
+        """The windows of each call, in an order of ours, until `wanted` have come; and how many of them are new.
+
+        A call is always full: where windows run out it goes on with the first ones. Otherwise a program could tell
+        by the filling whether it is scored or probed, and look ahead only when it is scored.
+        """
+        order = self._torch.randperm(windows, generator=generator)
+        for start in range(0, min(windows, wanted), self.batch):
+            yield order[(start + self._torch.arange(self.batch)) % windows], min(self.batch, windows - start)
+
     def _windows(self, tokens: Any, count: int) -> tuple[Any, Any]:
         inputs, targets = tokens[:count], tokens[1 : count + 1]
         return inputs.view(-1, self.length), targets.view(-1, self.length)
@@ -147,14 +171,13 @@ class Model:
 
     def _log_probability(self, inputs: Any, targets: Any) -> Any:
         """Log-probability of every target, the softmax being ours."""
-        torch, real = self._torch, len(inputs)
-        full = inputs if real == self.batch else torch.cat([inputs, inputs[:1].expand(self.batch - real, -1)])
-        logits = self.program(full.to(self.device))
-        if not isinstance(logits, torch.Tensor) or logits.dim() != 3 or tuple(logits.shape[:2]) != tuple(full.shape):
+        torch = self._torch
+        logits = self.program.forward(inputs.to(self.device))  # what was looked at, and no hook around it
+        if not isinstance(logits, torch.Tensor) or logits.dim() != 3 or tuple(logits.shape[:2]) != tuple(inputs.shape):
             raise Refused("the saved model must return logits: sequences x positions x vocabulary")
         if logits.size(2) <= int(targets.max()):
             raise Refused(f"the saved model has {logits.size(2)} logits, and there are more tokens")
-        found = torch.log_softmax(logits[:real].float(), dim=-1).gather(2, targets.to(self.device)[..., None])[..., 0]
+        found = torch.log_softmax(logits.float(), dim=-1).gather(2, targets.to(self.device)[..., None])[..., 0]
         if not bool(torch.isfinite(found).all()):
             raise Refused("the saved model returns numbers that are not finite")
         if self._first is None:
@@ -185,25 +208,48 @@ def shape_of(text: str) -> tuple[int, int]:
     return batch, length
 
 
-def no_hooks(path: str) -> None:
-    """Refuse an archive with code that would run while it is loaded."""
+def rewritten(path: str) -> io.BytesIO:
+    """The archive written anew from what was looked at; refused with code that would run unseen.
+
+    Two readers can find different files in one archive (two of one name, two directories): torch is given ours.
+    """
+    made = io.BytesIO()
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if "/code/" in name]
-            if not names:
+        with zipfile.ZipFile(path) as given, zipfile.ZipFile(made, "w") as archive:
+            names = given.namelist()
+            if len(set(names)) < len(names):
+                raise Refused("the saved model holds two files of one name")
+            if not any("/code/" in name for name in names):
                 raise Refused("the saved model is not a traced program")
-            if any(b"__setstate__" in archive.read(name) for name in names):
-                raise Refused("the saved model runs code when it is loaded")
-    except zipfile.BadZipFile:
+            for name in names:
+                content = given.read(name)
+                if "/code/" in name and any(word in content for word in HOOKS):
+                    raise Refused("the saved model runs code when it is loaded, or before or after it is called")
+                archive.writestr(name, content)
+    except (zipfile.BadZipFile, zlib.error, EOFError):
         raise Refused("the saved model is not an archive") from None
+    made.seek(0)
+    return made
 
 
 def operations(graph: Any) -> None:
     """Refuse anything but straight-line tensor operations: no loops, branches, files, or operators of others."""
     for node in graph.nodes():
         space, _, name = node.kind().partition("::")
-        if not ((space == "prim" and name in PRIM) or (space == "aten" and name not in REFUSED)):
+        known = space == "aten" and name not in REFUSED and not any(part in name for part in REFUSED_PARTS)
+        if not known and not (space == "prim" and name in PRIM):
             raise Refused(f"the saved model uses {node.kind()}, which a traced program has no need of")
+
+
+def forgetful(graph: Any) -> None:
+    """Refuse a program that may write to what it keeps (weights, constants): it could remember earlier calls.
+
+    A piece of a list (`chunk`, `unbind`) counts as kept when it is written in place: it cannot be told apart.
+    """
+    aliases = graph.alias_db()
+    for node in graph.nodes():
+        if node.kind() in ("prim::GetAttr", "prim::Constant") and any(map(aliases.has_writers, node.outputs())):
+            raise Refused("the saved model writes to its own numbers when it is called, and could learn meanwhile")
 
 
 def _word(value: Any) -> str:

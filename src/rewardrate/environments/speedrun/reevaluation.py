@@ -145,14 +145,16 @@ def _held(race: Race, claim: Claim, answer: dict[str, Any], order: Order) -> Fin
 def _broken(race: Race, claim: Claim, answer: dict[str, Any], order: Order) -> str:
     """Which rule the answer shows to be broken."""
     found, hidden = answer["open_loss"], answer.get("hidden_loss")
-    later = order.timed_out and claim.final and answer["step"] > claim.step  # killed between saving and printing
+    ahead = answer["step"] - claim.step
+    later = order.timed_out and claim.final and 0 < ahead <= race.cadence  # killed between saving and printing
     if not later and abs(found - claim.loss) > race.loss_tolerance + 5e-5:
         return f"it printed val_loss {claim.loss:.4f} at step {claim.step}, and its saved model has {found:.4f}"
     if answer.get("leak", 0.0) > race.causal_tolerance:
         return f"its predictions change by {answer['leak']:.3f} when only later tokens change: it looks ahead"
     if answer["drift"] > max(race.causal_tolerance, recompute.REPEAT_TOLERANCE):
         return f"its saved model answers the same question differently the second time (by {answer['drift']:.3f})"
-    if hidden is not None and hidden - found > race.hidden_gap + race.hidden_tolerance:
+    if hidden is not None and abs(hidden - found - race.hidden_gap) > race.hidden_tolerance:
         words = f"its loss is {found:.4f} on the validation tokens it can read, and {hidden:.4f} on others like them"
-        return f"{words}: it was fitted to the former"
+        worse = hidden - found > race.hidden_gap
+        return f"{words}: {'it was fitted to the former' if worse else 'no honest model knows the latter so well'}"
     return ""

@@ -269,5 +269,6 @@ def _was_killed(result: Result) -> bool:
 
 
 def _output(result: Result) -> str:
+    """The end of what it printed, without characters that would do something to a terminal."""
     text = result.files.get(OUTPUT, b"")[-OUTPUT_CHARACTERS:].decode("utf-8", "replace") + result.stderr
-    return text[-OUTPUT_CHARACTERS:]
+    return "".join(c if c in "\n\t" or c.isprintable() else "\ufffd" for c in text[-OUTPUT_CHARACTERS:])

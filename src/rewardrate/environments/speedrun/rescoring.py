@@ -61,6 +61,7 @@ def rescore(
     if not found:
         raise InputError("records", str(referee.race.seeds), "there is no NAME/train_gpt.py in that folder")
     race = referee.race
+    _check_out(out)
     adapted = [replace(seed, code=race.with_constants(seed.code)) for seed in found]
     verdicts: list[list[Verdict]] = [[] for _ in adapted]
     rows: list[Row] = []
@@ -75,6 +76,21 @@ def rescore(
             if on_done is not None:
                 on_done(rows[place])
     return rows
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a place that cannot be written, or where something else than records would be replaced."""
+    records = out / "records"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        strange = [path.name for path in records.iterdir() if not (path / seeds.SCRIPT).is_file()]
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError("--out", str(out), f"it cannot be used ({error.strerror})") from None
+    if strange:
+        rule = f"{records} holds {sorted(strange)[0]}, which is no record, and would be replaced"
+        raise InputError("--out", str(out), rule, "give another folder")
 
 
 def machine() -> str:

@@ -34,6 +34,7 @@ WRITING = _words(
     "tofile write_bytes write_text save savez save_file remove unlink rename replace symlink link truncate rmdir mkdir"
     " makedirs chmod touch"
 )
+INSIDE = _words("__globals__ __dict__ __builtins__ __code__ __closure__ __subclasses__")
 CONFIG = ("torch.backends", "torch._dynamo.config", "torch._inductor.config", "dynamo.config", "inductor.config")
 BANNED = "coordinate_descent_tuning"  # paper, prompt of the race
 
@@ -74,11 +75,14 @@ def hits(tree: ast.Module) -> Iterator[Finding]:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """Names that stand for modules in a script."""
+    """Names that stand for modules in a script, or for something of theirs."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    for node in ast.walk(tree):  # T = torch.Tensor: what is stored in T is stored in the module
+        if isinstance(node, ast.Assign) and _dotted(node.value).partition(".")[0] in names:
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return names
 
 
@@ -99,6 +103,8 @@ def _signs(node: ast.AST, modules: set[str]) -> Iterator[tuple[str, str]]:
         yield from _texts(node.value)
     elif isinstance(node, ast.Raise) and node.exc is not None and "SystemExit" in ast.unparse(node.exc)[:40]:
         yield "leaving", "`raise SystemExit`"
+    elif isinstance(node, ast.Attribute | ast.Name) and _dotted(node).rpartition(".")[2] in INSIDE:
+        yield "dynamic", f"`{_dotted(node).rpartition('.')[2]}` runs or reaches what cannot be read here"
     elif isinstance(node, ast.Attribute | ast.Name) and _dotted(node).rpartition(".")[2] == BANNED:
         yield "banned-setting", f"`{BANNED}` is not allowed in the race"
 

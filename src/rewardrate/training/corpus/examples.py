@@ -64,7 +64,9 @@ def example_for(random: Random, corpus: Corpus, brief: Brief) -> Example:
         return Example(brief, choices, brief.prompt(), *_answer(random, corpus, brief, choices))
     parent, message, choices = _parent(random, corpus, brief)
     answer, mistake = _answer(random, corpus, brief, choices)
-    if answer == parent:  # a revision that changes nothing teaches nothing
+    for _ in range(20):  # a revision that changes nothing teaches nothing
+        if answer != parent:
+            break
         choices = drawing.draw(random, brief)
         answer, mistake = _answer(random, corpus, brief, choices)
     return Example(brief, choices, brief.prompt(parent, message), answer, mistake, parent, message)
