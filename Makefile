@@ -51,7 +51,7 @@ check: $(VENV)/.test           ## lint, format and types
 	$(BIN)/mypy
 
 test: check $(VENV)/.browser $(VERL)/.ready   ## everything CI runs: lint, types, tests, coverage floor
-	$(BIN)/pytest -n auto --cov --cov-report=term --durations=12
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --durations=12
 
 bench: $(VENV)/.test           ## speed, as ratios measured side by side
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
