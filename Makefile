@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= runs/demo$(if $(QUICK),-quick)
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test check ready bench docs clean
 
 help:            ## say what can be made
 	@grep -E '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,8 +50,12 @@ check: $(VENV)/.test           ## lint, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: check $(VENV)/.browser $(VERL)/.ready   ## everything CI runs: lint, types, tests, coverage floor
-	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --durations=12
+ready: check $(VENV)/.browser $(VERL)/.ready
+
+test:                          ## everything CI runs: lint, types, tests, coverage floor
+	@$(MAKE) --no-print-directory -j3 ready
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report= --durations=12
+	@echo 'lines that no test runs: $(BIN)/coverage report'
 
 bench: $(VENV)/.test           ## speed, as ratios measured side by side
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done

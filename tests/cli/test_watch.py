@@ -20,7 +20,11 @@ def run(tmp_path):
 
 
 def test_watch_prints_its_address_serves_the_page_and_ends_quietly_when_interrupted(run):
-    command = [sys.executable, "-m", "rewardrate", "watch", str(run), "--json"]
+    code = (  # Control-C as in a terminal, whoever started us
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from rewardrate.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "watch", str(run), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         url = json.loads(process.stdout.readline())["url"]

@@ -55,6 +55,34 @@ def test_a_process_that_is_killed_gives_its_cores_back(own_folder):
         assert mine
 
 
+def test_whoever_waits_long_for_cores_is_told_once_which_process_has_them(own_folder, monkeypatch, caplog):
+    monkeypatch.setattr(cores, "NOTICE_SECONDS", 0.05)
+    code = (
+        f"from pathlib import Path\nfrom rewardrate.sandbox import cores\ncores.FOLDER = Path({str(own_folder)!r})\n"
+        + HOLD
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        holder.stdout.readline()
+        with pytest.raises(TimeoutError), cores.owned(1, patience_seconds=0.5):
+            pass
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert [str(holder.pid) in line for line in caplog.messages] == [True]
+
+
+def test_waiting_for_our_own_boxes_is_no_news(monkeypatch, caplog):
+    monkeypatch.setattr(cores, "NOTICE_SECONDS", 0.05)
+    with (
+        cores.owned(len(cores.usable())),
+        pytest.raises(TimeoutError),
+        cores.owned(1, patience_seconds=0.3),
+    ):
+        pass
+    assert caplog.messages == []
+
+
 def test_more_cores_than_there_are_is_a_mistake():
     with pytest.raises(InputError, match=r"limits\.cores"), cores.owned(10_000):
         pass

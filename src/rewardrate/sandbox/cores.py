@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import tempfile
 import time
@@ -13,8 +14,11 @@ from pathlib import Path
 from rewardrate.errors import InputError
 from rewardrate.sandbox.stop import Stop, Stopped
 
+log = logging.getLogger(__name__)
+
 FOLDER = Path(tempfile.gettempdir()) / "rewardrate-cores"
 PAUSE_SECONDS = 0.02
+NOTICE_SECONDS = 30.0  # of waiting, until whoever waits is told for whom
 
 
 def usable() -> list[int]:
@@ -39,11 +43,15 @@ def owned(count: int, *, patience_seconds: float | None = None, stop: Stop | Non
     """
     check(count)
     deadline = None if patience_seconds is None else time.monotonic() + patience_seconds
+    notice = time.monotonic() + NOTICE_SECONDS
     held: dict[str, int] = {}
     try:
         while not _take(count, held):
             if stop is not None and stop.is_set():
                 raise Stopped
+            if time.monotonic() > notice:
+                notice = float("inf")
+                _say_who_has_them(count)
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"{count} cores were not free within {patience_seconds} s")
             time.sleep(PAUSE_SECONDS)
@@ -99,3 +107,23 @@ def _folder() -> None:
     with contextlib.suppress(FileExistsError):
         FOLDER.mkdir(mode=0o1777)
         FOLDER.chmod(0o1777)
+
+
+def _say_who_has_them(count: int) -> None:
+    """One line for a user who would otherwise look at a run that stands still. Our own boxes are no news."""
+    others = sorted(_holders() - {os.getpid()})
+    if others:
+        names = ", ".join(str(number) if number > 0 else "of another container" for number in others)
+        words = "waiting for %d core(s): every script has its cores to itself, and others own them (process %s)"
+        log.warning(words, count, names)
+
+
+def _holders() -> set[int]:
+    """Processes that hold a core, as the kernel lists them; none where it does not."""
+    try:
+        files = {path.stat().st_ino for path in FOLDER.glob("core-*.lock")}
+        rows = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return set()
+    held = [row for row in rows if "FLOCK" in row and "->" not in row and len(row) >= 6]
+    return {int(row[4]) for row in held if int(row[5].rpartition(":")[2]) in files}

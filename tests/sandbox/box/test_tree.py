@@ -32,6 +32,17 @@ def test_kill_and_reap_end_a_whole_family_in_a_process_of_its_own():
     assert done.stdout == "(6, True) []\n"
 
 
+def test_who_goes_first_in_line_does_so_alone_and_its_children_do_not():
+    code = "import os, sys\nsys.stdin.readline()\nprint(os.sched_getscheduler(0), flush=True)\nif os.fork() == 0: print(os.sched_getscheduler(0), flush=True)"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    tree.first_in_line(child.pid)
+    promoted = os.sched_getscheduler(child.pid) & ~os.SCHED_RESET_ON_FORK
+    said = child.communicate("go\n")[0].splitlines()
+    if promoted != os.SCHED_RR:
+        pytest.skip("this user may not")
+    assert [int(word) & ~os.SCHED_RESET_ON_FORK for word in said] == [os.SCHED_RR, os.SCHED_OTHER]
+
+
 def test_busy_ticks_grow_when_a_core_works():
     cores = sorted(os.sched_getaffinity(0))
     before, end = tree.busy_ticks(cores), time.monotonic() + 0.3

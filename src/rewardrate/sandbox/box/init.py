@@ -11,7 +11,7 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from rewardrate.sandbox.box import kernel, mounts, script
+from rewardrate.sandbox.box import kernel, mounts, script, tree
 from rewardrate.sandbox.box.collect import collect
 from rewardrate.sandbox.box.watch import Watch
 
@@ -75,6 +75,7 @@ def _live(config: dict[str, Any], out: int, err: int, control: int) -> dict[str,
     if main_process == 0:
         os.close(read)
         script.start(config, out, err, ready)
+    tree.first_in_line(0)
     for number in (ready, out, err):
         os.close(number)
     before = _started(read, main_process)
