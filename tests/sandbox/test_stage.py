@@ -46,5 +46,7 @@ def test_lateness_alone_is_told_apart_from_damage_and_is_noticed():
         assert stage._damage(HONEST[1], quick) == ""
         assert stage._damage(HONEST[1], late) == "it was over 0.90 s late"
         assert Judgement(HONEST[1], False, stage._damage(HONEST[1], late), late).only_late
+        assert stage._damage(HONEST[1], dataclasses.replace(late, foreign_share=0.3)) == ""
+        assert stage._damage(HONEST[1], dataclasses.replace(late, foreign_share=0.3, settle_seconds=4.1)) != ""
         stolen = dataclasses.replace(late, stdout=stage.secret)
         assert not Judgement(HONEST[1], False, stage._damage(HONEST[1], stolen), stolen).only_late

@@ -21,7 +21,8 @@ from rewardrate.sandbox.result import Clock, Result
 from rewardrate.sandbox.runner import run
 
 LATE_SECONDS = 0.5  # from a script's exit or deadline until its whole tree must be gone
-WARM_LATE_SECONDS = 4.0  # every process of a warm bomb has all the imports to be taken down with it
+LONG_LATE_SECONDS = 4.0  # where each process of a warm bomb takes all the imports with it, or others use the cores
+DISTURBED_SHARE = 0.05  # of the cores' time, that others used
 LIMITS = Limits(
     seconds=LIMIT,
     memory_bytes=512 * MIB,
@@ -124,7 +125,8 @@ class Stage:
         returned = (
             result.stdout + result.stderr + "".join(content.decode("latin-1") for content in result.files.values())
         )
-        late = WARM_LATE_SECONDS if result.clock == "warm" else LATE_SECONDS
+        slow = result.clock == "warm" or result.foreign_share > DISTURBED_SHARE
+        late = LONG_LATE_SECONDS if slow else LATE_SECONDS
         findings = {
             f"ended as {result.status} ({result.message})": result.status not in attack.statuses,
             "the secret came out": self.secret in returned,
