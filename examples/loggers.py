@@ -1,13 +1,22 @@
-"""A run's curves in TensorBoard: the lines that do it are marked with `# +`. The same for wandb and mlflow.
+"""A run's curves in TensorBoard, Weights & Biases (offline) and MLflow: the lines that do it are marked with `# +`.
 
-In a recipe one line does all of it: loggers = ["tensorboard"].
+In a recipe one line does all of it: loggers = ["tensorboard", "wandb", "mlflow"]. Each is an extra of the same name.
 """
 
 import tempfile
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
 from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog
+
+NEEDS = {"tensorboard": ("tensorboard", "torch"), "wandb": ("wandb",), "mlflow": ("mlflow", "sqlalchemy", "alembic")}
+WRITES = {"tensorboard": "tensorboard/events*", "wandb": "wandb/offline-run-*", "mlflow": "mlflow.db"}
+SHOWS = {
+    "tensorboard": "tensorboard --logdir {}",
+    "wandb": "wandb sync --append {}/wandb/offline-run-*",
+    "mlflow": "mlflow ui --backend-store-uri sqlite:///{}/mlflow.db",
+}
 
 
 def small_run(folder):
@@ -21,17 +30,20 @@ def small_run(folder):
     return log
 
 
-def main():
+def main(names):
     from rewardrate.training.loggers import Loggers  # +
 
+    warnings.simplefilter("ignore")  # what these programs tell each other is not ours to read
     folder = Path(tempfile.mkdtemp(prefix="rewardrate-loggers-")) / "run"
-    with small_run(folder) as log, Loggers(["tensorboard"], log, {"task": "an example"}) as loggers:  # +
+    with small_run(folder) as log, Loggers(names, log, {"task": "an example"}, patience=120) as loggers:  # +
         loggers.follow()  # + after every step: hands on what is new
-    events = list((folder / "tensorboard").glob("events*"))
-    print(f"{events[0].stat().st_size} bytes of curves; look at them with: tensorboard --logdir {folder}")
+    for name in names:
+        assert list(folder.glob(WRITES[name])), f"{name} wrote nothing"
+        print(f"{name:12} has the curves; look at them with: {SHOWS[name].format(folder)}")
 
 
-if find_spec("tensorboard") is None or find_spec("torch") is None:
-    print("SKIPPED: TensorBoard is not installed")
-else:
-    main()
+there = [name for name, packages in NEEDS.items() if all(map(find_spec, packages))]
+for missing in NEEDS.keys() - set(there):
+    print(f"SKIPPED: {missing} is not installed; add it with: pip install 'rewardrate[{missing}]'")
+if there:
+    main(there)

@@ -36,15 +36,18 @@ def environment():
     """What verl needs to know to run without a GPU."""
     words = "VERL_PLATFORM=cpu VERL_ENGINE_DEVICE=cuda VERL_USE_EXTERNAL_MODULES=cpu_platform TORCH_COMPILE_DISABLE=1"
     words += " HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1"
-    words += " RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0"
+    words += " RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0 RAY_prestart_worker_first_driver=0"
     return {**os.environ, "PYTHONPATH": str(CPU), **dict(word.split("=") for word in words.split())}
 
 
 def main(config="ppo_cpu", out=None, settings=()):
-    out = out or tempfile.mkdtemp(prefix="rewardrate-verl-")
-    with open(Path(out) / "log.txt", "a") as log:
+    out = Path(out or tempfile.mkdtemp(prefix="rewardrate-verl-")).absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / "log.txt", "a") as log:
         words = command(config, out, settings)
-        subprocess.run(words, env=environment(), cwd=out, stdout=log, stderr=log, check=True, timeout=900)
+        done = subprocess.run(words, env=environment(), cwd=out, stdout=log, stderr=log, check=False, timeout=900)
+    if done.returncode:
+        sys.exit(f"verl failed; the end of {out}/log.txt says why")
     print(f"verl is done; attempts, checkpoints and its log are in {out}")
 
 
@@ -53,5 +56,4 @@ if __name__ == "__main__":
         print("SKIPPED: verl is not installed here; it has an environment of its own (make test makes .venv-verl)")
     else:
         given = dict(word.split("=", 1) for word in sys.argv[1:] if word.startswith(("--config=", "--out=")))
-        rest = [word for word in sys.argv[1:] if not word.startswith("--")]
-        main(given.get("--config", "ppo_cpu"), given.get("--out"), rest)
+        main(given.get("--config", "ppo_cpu"), given.get("--out"), [word for word in sys.argv[1:] if word[:2] != "--"])

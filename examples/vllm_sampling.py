@@ -9,12 +9,12 @@ from importlib.util import find_spec
 
 def why_not():
     """What is missing here; empty when nothing is."""
-    for name in ("torch", "vllm"):
+    for name, extra in (("torch", "agent"), ("vllm", "agent,vllm")):
         if find_spec(name) is None:
-            return f"{name} is not installed"
+            return f"{name} is not installed (pip install 'rewardrate[{extra}]', on a machine with an NVIDIA GPU)"
     import torch
 
-    return "" if torch.cuda.is_available() else "there is no NVIDIA GPU"
+    return "" if torch.cuda.is_available() else "there is no NVIDIA GPU here, and vLLM's wheel has no kernels for CPUs"
 
 
 def main():

@@ -10,6 +10,10 @@ import torch
 from transformers import AutoModelForCausalLM
 
 
+class VLLMValidationError(Exception):
+    """What vLLM 0.32 raises for values it refuses: no ValueError."""
+
+
 @dataclass(kw_only=True)
 class SamplingParams:
     temperature: float = 1.0
@@ -21,6 +25,11 @@ class SamplingParams:
     seed: int | None = None
     logprobs: int | None = None
     detokenize: bool = True
+
+    def __post_init__(self):
+        for name, least, most in (("presence_penalty", -2.0, 2.0), ("temperature", 0.0, 2.0)):
+            if not least <= getattr(self, name) <= most:
+                raise VLLMValidationError(f"{name} must be in [{least:g}, {most:g}], got {getattr(self, name)}.")
 
 
 @dataclass

@@ -276,6 +276,7 @@ def main():
                 f"step:{step + 1}/{TRAIN_STEPS} train_time:{1000 * now:.0f}ms step_avg:{1000 * now / (step + 1):.2f}ms",
                 flush=True,
             )
+    dist.barrier()  # ranks that leave one by one now and then crash at exit
     dist.destroy_process_group()
 
 

@@ -1,7 +1,12 @@
 """One contract for every sampler: the built-in one, vLLM where it is installed, and a stand-in for it elsewhere."""
 
+import ast
 import dataclasses
+import importlib
+import inspect
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +35,7 @@ def engine(request, monkeypatch, build):
     if kind == "vllm":
         pytest.importorskip("vllm", reason="vLLM is not installed: the contract is NOT tried on it here")
         if not torch.cuda.is_available():
-            pytest.skip("vLLM needs an NVIDIA GPU: the contract is NOT tried on it here")
+            pytest.skip("vLLM's wheel has no kernels for CPUs, and no GPU is here: the contract is NOT tried on it")
     elif kind == "standin":
         monkeypatch.setitem(sys.modules, "vllm", vllm_standin)
     model = build.llama(hidden_size=256, num_attention_heads=4, intermediate_size=128)  # heads as wide as kernels want
@@ -210,6 +215,55 @@ def test_an_engine_that_does_not_start_is_a_mistake_of_the_recipe_told_in_one_li
         VllmSampler(build.llama(), VLLM, STOPS)
 
 
+@pytest.mark.usefixtures("_standin")
+@pytest.mark.parametrize(("name", "value"), [("presence_penalty", 2.5), ("temperature", 3.0)])
+def test_what_vllm_refuses_though_we_do_not_is_told_in_one_line(build, name, value):
+    with pytest.raises(InputError, match=rf"sampling\.engine.*{name} must be in") as caught:
+        VllmSampler(build.llama(), dataclasses.replace(VLLM, **{name: value}), STOPS)
+    assert "\n" not in str(caught.value)
+
+
 def test_the_built_in_sampler_does_not_pretend_to_be_it(build):
     with pytest.raises(InputError, match="VllmSampler"):
         Sampler(build.llama(), VLLM, STOPS)
+
+
+# ---- every name of vLLM's that we use: docs/vllm.md lists it, and so do the calls in the source
+
+ROOT = Path(__file__).parents[2]
+TABLE = re.findall(r"^\| `(vllm[\w.]*)` \| (.+?) \|", (ROOT / "docs" / "vllm.md").read_text(), re.MULTILINE)
+LISTED = {name: re.findall(r"`([\w.]+)`", words) for name, words in TABLE}
+
+
+def used():
+    """{callable: its keyword arguments} in the source of the sampler."""
+    names = {"LLM": "vllm.LLM", "_parameters": "vllm.SamplingParams"}
+    methods = ("generate", "sleep", "wake_up", "collective_rpc", "reset_prefix_cache")
+    names |= {name: f"vllm.LLM.{name}" for name in methods}
+    source = ast.parse((ROOT / "src" / "rewardrate" / "policies" / "vllm.py").read_text())
+    calls = [node for node in ast.walk(source) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    return {names[call.func.attr]: {word.arg for word in call.keywords} for call in calls if call.func.attr in names}
+
+
+def test_the_docs_list_every_call_and_every_argument_that_is_passed_to_vllm():
+    calls = used()
+    assert len(calls) == 7
+    for name, arguments in calls.items():
+        assert arguments <= set(LISTED[name]), name
+    assert {"vllm.RequestOutput", "vllm.CompletionOutput"} < set(LISTED)
+
+
+def test_the_installed_vllm_knows_every_name_that_we_use():
+    """Signatures alone, so that it needs no GPU. `LLM` hands what it does not name itself to `EngineArgs`."""
+    vllm = pytest.importorskip("vllm", reason="vLLM is not installed: its names are NOT checked here")
+    for name, arguments in used().items():
+        path = name.split(".")[1:]
+        found = vllm
+        for word in path:
+            found = getattr(found, word)
+        known = set(inspect.signature(found).parameters)
+        if name == "vllm.LLM":
+            known |= set(inspect.signature(vllm.EngineArgs).parameters)
+        assert arguments <= known, name
+    worker = importlib.import_module("vllm.v1.worker.gpu_worker").Worker
+    assert callable(worker.reload_weights)

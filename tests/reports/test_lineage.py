@@ -1,10 +1,15 @@
 import base64
 import json
 import random
+import shutil
+import sqlite3
 import zlib
 from dataclasses import replace
 
+from rewardrate.environments.speedrun import seeds
+from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.reports import lineage as room
+from rewardrate.reports import page as pages
 from rewardrate.reports.run import find, read
 from rewardrate.reports.texts import Pack, unpack
 
@@ -26,6 +31,46 @@ def test_every_attempt_is_there_with_its_parent_its_numbers_and_its_texts(both):
             assert texts[table["message"][place]] == attempt.message
             assert abs(table["seconds"][place] - attempt.seconds) <= 1e-5 * attempt.seconds
         assert table["best"] == run.best.id
+
+
+def test_a_seed_is_the_parent_of_what_was_made_from_it_with_its_script(both, tmp_path):
+    run = replace(read(both / "rpg"), folder=tmp_path)
+    seeds.write(tmp_path / "seeds", [Seed("first", "x = 1\n", Record(True, 0.5, 9.0, "fine"))])
+    rows = [replace(row, prompt="[seed: first]") if row.parent is None else row for row in run.attempts]
+    data, _ = room.lineage([replace(run, attempts=tuple(rows))])
+    (table,), texts = opened(data)
+    assert table["seeds"] == ["first"]
+    assert (table["id"][0], table["parent"][0], table["seconds"][0], table["reward"][0]) == (-1, None, 9.0, None)
+    assert texts[table["code"][0]] == "x = 1\n"
+    assert table["id"][1:] == [row.id for row in rows]
+    assert table["parent"][1:] == [-1 if row.parent is None else row.parent for row in rows]
+    assert table["best"] == run.best.id
+
+
+def test_the_page_shows_a_seed_before_its_children_and_what_they_changed_in_it(both, tmp_path, look):
+    shutil.copytree(both / "rpg", tmp_path / "rpg")
+    run = read(tmp_path / "rpg")
+    child = next(row for row in run.attempts if row.parent is None and row.valid)
+    seeds.write(tmp_path / "rpg" / "seeds", [Seed("first", f"{child.code}x = <b>1\n", Record(True, 0.5, 9.0, "fine"))])
+    with sqlite3.connect(tmp_path / "rpg" / "run.sqlite") as db:
+        number = db.execute("INSERT INTO texts (sha256, text) VALUES (x'00', '[seed: first]')").lastrowid
+        db.execute("UPDATE attempts_rows SET prompt = ? WHERE parent IS NULL", (number,))
+    db.close()
+    page = look(pages.write(tmp_path / "rpg", tmp_path / "page").as_uri())
+    page.locator('#tree [data-place="0"] circle').click()
+    page.locator("#attempt h3", has_text="Seed first").wait_for()
+    assert "9 s" in page.locator("#attempt .facts").inner_text()
+    assert "x = <b>1" in page.locator("#attempt pre").inner_text()
+    assert f"of {len(run.attempts)} attempts shown" in page.locator("#tree .row").inner_text()
+    while not page.locator(f'#tree [data-place="{run.attempts.index(child) + 1}"]').count():
+        page.get_by_role("button", name="show more").click()
+    page.locator(f'#tree [data-place="{run.attempts.index(child) + 1}"] circle').click()
+    page.locator("#attempt h3", has_text=f"Attempt {child.id}").wait_for()
+    assert "seed first" in page.locator("#attempt .facts").inner_text()
+    assert "seed first" in page.locator("#attempt .descent").inner_text()
+    page.locator("#attempt").get_by_role("button", name="difference").click()
+    assert "parent: seed first" in page.locator("#attempt .body").inner_text()
+    assert page.locator("main b b").count() == 0
 
 
 def test_a_page_that_would_grow_too_large_keeps_the_scripts_that_tell_most(both, monkeypatch):

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewardrate.environments.speedrun import seeds
+from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.reports.evaluation import chains
 from rewardrate.reports.run import COLUMNS, Run, experiments
-from rewardrate.reports.speedrun import best, crossings, improvement, margin, section, target_of
+from rewardrate.reports.speedrun import best, crossings, improvement, kept_seed, margin, section, target_of, with_seeds
 from rewardrate.runlog import AttemptRow, RateRow, StepRow
 
 BLANK = {field.name: "" for field in dataclasses.fields(AttemptRow)}
@@ -86,6 +88,30 @@ def test_a_run_that_is_no_race_has_no_such_section(tmp_path):
     assert section(experiments([plain])) == ""
     odd = dataclasses.replace(plain, about={"race": "x", "target_loss": "low"})
     assert target_of(odd) is None
+
+
+def test_the_seeds_of_a_run_are_the_parents_of_what_was_made_from_them(tmp_path):
+    known = [
+        Seed("old", "lr = 0\n", Record(True, 3.29, 55.0, "fine")),
+        Seed("spare", "lr = 9\n", Record(True, 3.3, 60.0)),
+    ]
+    seeds.write(tmp_path / "seeds", known)
+    gone = attempt(7, 4, 0, 3.2, 10.0, prompt="[seed: gone]")
+    names, rows = with_seeds(run(tmp_path, "rpg", [*HISTORY, gone]))
+    assert names == ["gone", "old"], "those that something was made from"
+    assert [row.id for row in rows] == [-1, -2, 1, 2, 3, 4, 5, 6, 7]
+    assert [row.parent for row in rows[2:]] == [-2, -2, 2, None, 3, None, -1]
+    missing, old = rows[:2]
+    assert (old.code, old.score, old.seconds, old.message, old.valid) == ("lr = 0\n", 3.29, 55.0, "fine", True)
+    assert (missing.code, missing.score, missing.valid) == ("", None, False)
+    assert rows[4] is HISTORY[2], "attempts with a parent stay as they are"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "nothing"])
+def test_a_seed_that_is_none_is_not_looked_for_elsewhere(tmp_path, name):
+    (tmp_path / "train_gpt.py").write_text("secret")
+    (tmp_path / "seeds").mkdir()
+    assert kept_seed(run(tmp_path, "rpg", HISTORY), name) is None
 
 
 def test_a_seed_whose_script_is_gone_is_said_to_be_gone(tmp_path):

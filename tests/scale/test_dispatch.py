@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from rewardrate.errors import InputError
 from rewardrate.sandbox import Job, Limits
 from scale.ray_cluster import local_cluster
 
@@ -78,10 +79,45 @@ def test_data_are_sent_once_to_each_node_and_again_when_they_change(cluster, tmp
     assert len(left) <= 1, "only the killed node may leave something behind"
 
 
+def most_at_once(results):
+    """How many scripts ran at the same time; each printed when it began and when it ended."""
+    spans = [tuple(map(float, result.stdout.split())) for result in results]
+    return max(sum(begun <= moment < ended for begun, ended in spans) for moment, _ in spans)
+
+
+def test_slots_bound_scripts_at_once_also_when_later_jobs_need_fewer_or_more_cores(cluster):
+    watched = "import time; a = time.monotonic(); time.sleep(0.8); print(a, time.monotonic())"
+    nodes, two = len(cluster.nodes), Limits(seconds=20, cores=2)
+    with RayExecutor(cluster.address, slots=1, repeats=0) as executor:
+        assert {result.status for result in executor.run([Job("print(1)", SMALL)] * 3)} == {"ok"}
+        assert {result.status for result in executor.run([Job("print(1)", two)] * 3)} == {"ok"}
+        assert most_at_once(executor.run([Job(watched, SMALL)] * 9)) <= nodes  # though each holds two CPUs by now
+    with RayExecutor(cluster.address, slots=2, repeats=0) as executor:
+        assert most_at_once(executor.run([Job(watched, two)] * 4)) <= nodes
+        assert most_at_once(executor.run([Job(watched, SMALL)] * 12)) > nodes
+
+
+def test_a_process_that_is_connected_to_one_cluster_is_not_taken_to_another(cluster):
+    import ray
+
+    host, port = cluster.address.split(":")
+    ray.init(address=cluster.address, log_to_driver=False)
+    try:
+        for same in ("", "auto", cluster.address):
+            with RayExecutor(same, repeats=0) as executor:
+                assert executor.local is False
+        for other in (f"{host}:{int(port) + 1}", f"192.0.2.1:{port}", f"nowhere.invalid:{port}"):
+            with pytest.raises(InputError, match=r"sandbox\.address.*is connected to the Ray cluster at .* already"):
+                RayExecutor(other)
+        assert ray.is_initialized()
+    finally:
+        ray.shutdown()
+
+
 def test_while_no_node_is_left_the_run_waits_for_one(cluster):
     """The last test of this cluster: the head has no CPUs, and for a moment nobody else is there."""
     seen = []
-    with RayExecutor(cluster.address, repeats=0) as executor:
+    with RayExecutor(cluster.address, repeats=0, retries=4) as executor:  # a job may be lost with each of three nodes
 
         def on_done(index, result):
             seen.append(index)

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from rewardrate import __version__
+from rewardrate.errors import InputError
 from rewardrate.sandbox import Job, Limits
 from rewardrate.scale.node import Homes, Node
 from rewardrate.scale.shipping import digest, pieces
@@ -40,4 +43,20 @@ def test_a_script_on_a_node_cannot_read_what_the_job_hides():
         Job(f"print(len(open({str(secret)!r}, 'rb').read()))", Limits(seconds=20, cores=1), hide=[secret]), {}
     )
     assert result.stdout.strip() in ("", "0")
+    node.close()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("devices", ("/dev/nvidia99",), "devices = '/dev/nvidia99': there is no such device on the node"),
+        ("python", "/nowhere/python", "python = '/nowhere/python': there is no such interpreter on the node"),
+    ],
+)
+def test_a_device_or_an_interpreter_that_only_the_sender_has_is_named_with_the_node(field, value, words):
+    job = Job("print(1)", Limits(seconds=20, cores=1))
+    object.__setattr__(job, field, value)  # as it arrives from a machine that has it: nothing is checked on the way
+    node = Node(SETTINGS, Homes.here())
+    with pytest.raises(InputError, match=words):
+        node.run(job, {})
     node.close()

@@ -81,6 +81,23 @@ def test_a_state_of_something_else_is_refused(recipe):
             batch.load_state_dict(state)
 
 
+def test_a_state_of_another_task_or_with_a_damaged_part_is_refused_and_nothing_is_changed(recipe):
+    rng = np.random.default_rng(4)
+    batch = PricedBatch(recipe, Pool())
+    batch.price(outcomes(rng))
+    before = batch.state_dict()
+    other = PricedBatch(dataclasses.replace(recipe, task="digits8x8"), Pool())
+    other.price(outcomes(rng))
+    with pytest.raises(InputError, match=r"state\.task = 'digits8x8': .*another task, and this is diamonds"):
+        batch.load_state_dict(other.state_dict())
+    fresh = PricedBatch(recipe, Pool())
+    fresh.price(outcomes(rng))
+    for damage in ({"step": -1}, {"chains": {}}, {"buffer": {"settings": before["buffer"]["settings"]}}):
+        with pytest.raises(InputError, match="state"):
+            batch.load_state_dict(fresh.state_dict() | damage)
+    assert batch.state_dict() == before
+
+
 def test_prompts_show_the_best_solutions_and_begin_without_one(recipe):
     batch = PricedBatch(recipe, Pool())
     assert batch.parents() == [None] * ROWS

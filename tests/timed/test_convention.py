@@ -4,9 +4,12 @@ import math
 import time
 import warnings
 
-import gymnasium
 import numpy as np
 import pytest
+
+pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+
+import gymnasium
 from gymnasium.utils.env_checker import check_env
 
 from rewardrate.errors import InputError

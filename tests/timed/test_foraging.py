@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+
 from rewardrate.errors import InputError
 from rewardrate.timed import Foraging
 from rewardrate.timed.foraging import BITE, LEAVE

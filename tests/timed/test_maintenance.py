@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+
 from rewardrate.errors import InputError
 from rewardrate.timed import MachineMaintenance
 from rewardrate.timed.maintenance import OVERHAUL, RUN, SERVICE

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+
 from rewardrate import rates
 from rewardrate.errors import InputError
 from rewardrate.rates.renewal import Renewal

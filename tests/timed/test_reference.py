@@ -3,11 +3,15 @@
 import itertools
 import warnings
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from scipy import stats
+
+pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+pytest.importorskip("stable_baselines3", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from rewardrate.errors import InputError

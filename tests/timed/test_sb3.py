@@ -5,9 +5,13 @@ import math
 import subprocess
 import sys
 
-import gymnasium
 import numpy as np
 import pytest
+
+pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+pytest.importorskip("stable_baselines3", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+
+import gymnasium
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import ConvertCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -116,6 +120,18 @@ def test_the_callback_saves_the_price_beside_the_model_and_another_run_goes_on_w
     loaded.learn(128, callback=[callback, ConvertCallback(lambda *_: seen.append(again.price.rate) or True)])
     assert seen[0] == env.price.rate > 0
     assert again.price.estimate.count > env.price.estimate.count
+
+
+def test_a_saved_price_is_loaded_once_and_later_training_goes_on_with_what_was_learned(tmp_path):
+    env = RewardRateVecEnv(make_vec_env(QUEUE, n_envs=4), Price("totals", chains=4, every=64))
+    small(env).learn(256, callback=RateCallback(env, tmp_path / "queue"))
+    saved = env.price.estimate.count
+    again = RewardRateVecEnv(make_vec_env(QUEUE, n_envs=4), Price("totals", chains=4, every=64))
+    model, callback, counts = PPO.load(tmp_path / "queue", env=again), RateCallback(again, load=tmp_path / "queue"), []
+    for _ in range(2):
+        model.learn(128, callback=callback, reset_num_timesteps=False)
+        counts.append(again.price.estimate.count)
+    assert saved < counts[0] < counts[1]
 
 
 def test_the_callback_works_with_a_price_that_single_wrappers_share(tmp_path):

@@ -3,9 +3,12 @@
 import json
 import math
 
-import gymnasium
 import numpy as np
 import pytest
+
+pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+
+import gymnasium
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from rewardrate import rates

@@ -4,9 +4,13 @@ import json
 import math
 import warnings
 
-import gymnasium
 import numpy as np
 import pytest
+
+pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+pytest.importorskip("stable_baselines3", reason="needs the gym extra: pip install 'rewardrate[gym]'")
+
+import gymnasium
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 

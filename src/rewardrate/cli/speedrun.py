@@ -35,8 +35,9 @@ examples:
 """
 
 RESCORE_DETAILS = """\
-Runs every seed of a folder of records (NAME/train_gpt.py) on this machine and writes the folder anew, with a table of
-losses and seconds: the buffer must start from times of the clock that attempts are judged by.
+Runs every seed of a folder of records (NAME/train_gpt.py, or NAME/edits.txt against the race's script) on this machine
+and writes the folder anew, with a table of losses and seconds: the buffer must start from times of the clock that
+attempts are judged by.
 
 examples:
   rewardrate speedrun rescore nanogpt-mini --out runs/seeds
@@ -141,7 +142,7 @@ def _rescore(args: argparse.Namespace) -> int:
     race = _load(args)
     if args.records is not None and not args.records.is_dir():
         raise InputError("--records", str(args.records), "there is no such folder")
-    found = seeds.read(args.records or race.seeds)
+    found = seeds.read(args.records or race.seeds, race)
     with Pool(slots=1, repeats=0) as pool, Live() as live:
 
         def say(row: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rewardrate.reports.redaction import redacted
 from rewardrate.reports.run import Run
+from rewardrate.reports.speedrun import with_seeds
 from rewardrate.reports.texts import CODE, MESSAGE, OUTPUT, Pack, Packer, squeeze
 from rewardrate.runlog import AttemptRow
 
@@ -29,21 +30,22 @@ def lineage(runs: Sequence[Run]) -> tuple[dict[str, str], list[str]]:
             notes.append(f"The tree shows the first {len(shown)} runs; report the others alone to see theirs.")
             break
         shown.append(run)
-    ranked = [(place, attempt) for place, run in enumerate(shown) for attempt in run.attempts]
-    parents = [{attempt.parent for attempt in run.attempts} for run in shown]
+    seeded = [with_seeds(run) for run in shown]
+    ranked = [(place, attempt) for place, (_, rows) in enumerate(seeded) for attempt in rows]
+    parents = [{attempt.parent for attempt in rows} for _, rows in seeded]
     ranked.sort(key=lambda item: _rank(item[1], parents[item[0]]))
     pack, numbers, kept = _fit(ranked)
     if kept < len(ranked):
         left = f"{len(ranked) - kept:,} of {len(ranked):,} attempts are here without their script"
         notes.append(f"To keep this page small, {left}, the least telling ones; the run log has them all.")
-    tables = [_columns(run, place, numbers) for place, run in enumerate(shown)]
+    tables = [_columns(run, *seeded[place], place, numbers) for place, run in enumerate(shown)]
     table = json.dumps(tables, allow_nan=False, separators=(",", ":"))
     return {"runs": squeeze(table.encode()), "lines": pack.lines, "texts": pack.texts}, notes
 
 
 def _rank(attempt: AttemptRow, parents: set[int | None]) -> tuple[bool, bool, float, int]:
     """Those that others descend from first, then valid ones by reward: the order in which scripts are kept."""
-    return (attempt.id not in parents, not attempt.valid, -attempt.reward, attempt.id)
+    return (attempt.id not in parents, not attempt.valid, -attempt.reward if attempt.id > 0 else 0.0, attempt.id)
 
 
 def _fit(ranked: Sequence[tuple[int, AttemptRow]]) -> tuple[Pack, dict[tuple[int, int], tuple[int, int, int]], int]:
@@ -64,8 +66,14 @@ def _fit(ranked: Sequence[tuple[int, AttemptRow]]) -> tuple[Pack, dict[tuple[int
         kept = int(kept * min(0.9, 0.95 * TEXT_BYTES / pack.size))
 
 
-def _columns(run: Run, place: int, numbers: dict[tuple[int, int], tuple[int, int, int]]) -> dict[str, Any]:
-    rows = run.attempts
+def _columns(
+    run: Run,
+    seeds: Sequence[str],
+    rows: Sequence[AttemptRow],
+    place: int,
+    numbers: dict[tuple[int, int], tuple[int, int, int]],
+) -> dict[str, Any]:
+    """A run as columns; its seeds (of a race) come first and have negative numbers."""
     statuses = sorted({row.status for row in rows})
     texts = [numbers.get((place, row.id), (-1, -1, -1)) for row in rows]
     best = run.best
@@ -77,6 +85,7 @@ def _columns(run: Run, place: int, numbers: dict[tuple[int, int], tuple[int, int
         "up": run.higher_is_better is not False,
         "best": None if best is None else best.id,
         "statuses": statuses,
+        "seeds": list(seeds),
         "id": [row.id for row in rows],
         "step": [row.step for row in rows],
         "row": [row.row for row in rows],

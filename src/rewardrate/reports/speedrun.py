@@ -12,8 +12,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from math import nan
+from typing import Any
 
+from rewardrate.environments.speedrun import seeds
+from rewardrate.environments.speedrun.seeds import Record, Seed
+from rewardrate.errors import InputError
 from rewardrate.reports.document import escape, fold, table, tile
 from rewardrate.reports.evaluation import final_budget
 from rewardrate.reports.redaction import redacted
@@ -146,15 +151,58 @@ def _diff(run: Run, chosen: Crossing | None) -> str:
 
 
 def _parent(run: Run, row: AttemptRow) -> tuple[str, str]:
-    """Name and script of what an attempt was made from; the run's folder keeps its seeds."""
+    """Name and script of what an attempt was made from."""
     for attempt in run.attempts:
         if attempt.id == row.parent:
             return f"attempt {attempt.id}", attempt.code
-    seed = SEED.fullmatch(row.prompt)
-    if seed is None:
+    name = seed_of(row)
+    if not name:
         return "nothing", ""
+    seed = kept_seed(run, name)
+    return (f"seed {name}", seed.code) if seed is not None else (f"seed {name} (its script is gone)", "")
+
+
+def seed_of(row: AttemptRow) -> str:
+    """Name of the seed that an attempt was made from; empty when it was not made from one."""
+    found = SEED.fullmatch(row.prompt)
+    return found[1] if found else ""
+
+
+def kept_seed(run: Run, name: str) -> Seed | None:
+    """A seed of a run, from the copy in the run's folder; None when it is gone or broken."""
+    if name in (".", ".."):
+        return None
     try:
-        path = run.folder / "seeds" / seed[1] / "train_gpt.py"
-        return f"seed {seed[1]}", path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return f"seed {seed[1]} (its script is gone)", ""
+        return seeds.read_one(run.folder / "seeds" / name)
+    except (InputError, OSError):
+        return None
+
+
+def with_seeds(run: Run) -> tuple[list[str], list[AttemptRow]]:
+    """Names of the seeds that attempts were made from, and all rows: those seeds first, then the attempts.
+
+    Seeds are numbered -1, -2, ... in the order of their names; their children name them as parents.
+    """
+    names = sorted({name for row in run.attempts if row.parent is None and (name := seed_of(row))})
+    numbers = {name: -place for place, name in enumerate(names, start=1)}
+    rows = [_seed_row(run, name, number) for name, number in numbers.items()]
+    for row in run.attempts:
+        number = numbers.get(seed_of(row)) if row.parent is None else None
+        rows.append(row if number is None else replace(row, parent=number))
+    return names, rows
+
+
+def _seed_row(run: Run, name: str, number: int) -> AttemptRow:
+    seed = kept_seed(run, name)
+    record = Record() if seed is None else seed.record
+    blank: dict[str, Any] = {field.name: "" for field in fields(AttemptRow)}
+    numbers = {"tokens": 0, "generation_seconds": 0.0, "bonus": 0.0, "finished": 0.0, "relative_reward": None}
+    unknown = {"reward": nan, "wall_seconds": 0.0, "cpu_seconds": 0.0, "peak_memory_bytes": 0, "trains": None}
+    return AttemptRow(
+        **blank
+        | numbers
+        | unknown
+        | {"id": number, "step": 0, "row": 0, "parent": None, "contaminated": False, "status": "seed"}
+        | {"valid": record.valid, "score": record.loss, "seconds": record.seconds if record.valid else nan}
+        | {"message": record.message or record.about, "code": "" if seed is None else seed.code}
+    )

@@ -26,15 +26,32 @@ BROKEN_BOXES = 3  # in a row: such a node would swallow the queue
 class Member:
     """One node of the cluster, as the driver sees it."""
 
-    def __init__(self, ray: Any, name: str, cpus: int, actor: Any) -> None:
+    def __init__(self, ray: Any, name: str, cpus: int, actor: Any, slots: int | None = None) -> None:
         self.ray, self.name, self.cpus, self.actor = ray, name, cpus, actor
+        self.reserved = cpus
+        "CPUs that Ray keeps for us; `cpus` are those that scripts may have, which can be fewer."
+        self.slots = slots
+        "Scripts at once, whatever they need; None: as many as the CPUs allow."
         self.holds: set[str] = set()
         "Digests of the data that it has."
         self.ready = self.busy = self.gone = False
-        self.used = 0
-        "CPUs of the jobs that it runs."
+        self.used = self.running = 0
+        "CPUs of the jobs that it runs, and how many those are."
         self.broken = 0
         "Boxes that failed in a row."
+
+    def room(self, need: int) -> int:
+        """How many more jobs of `need` CPUs it can take now."""
+        by_cpus = (self.cpus - self.used) // need
+        return by_cpus if self.slots is None else min(by_cpus, self.slots - self.running)
+
+    def take(self, need: int) -> None:
+        """A job of `need` CPUs begins on it."""
+        self.used, self.running = self.used + need, self.running + 1
+
+    def give_back(self, need: int) -> None:
+        """That job is over."""
+        self.used, self.running = self.used - need, self.running - 1
 
     def end(self, *, gently: bool = False) -> None:
         """End our part on the node, and with it every box there."""
@@ -136,7 +153,7 @@ class Work:
     def _fill(self, members: list[Member]) -> None:
         """Give jobs to nodes with free CPUs, unless results pile up because nobody takes them."""
         need = max(job.limits.cores for job in self._jobs)
-        slots = sum(member.cpus // need for member in members)
+        slots = sum(min(member.cpus // need, member.slots or member.cpus) for member in members)
         while self._waiting and self._done.qsize() < 4 * slots:
             index = self._waiting[0]
             member = self._place(index, members)
@@ -149,12 +166,12 @@ class Work:
             patience = 4 * job.limits.seconds + GRACE_SECONDS
             ticket = member.actor.run.remote(bare, names)
             self._running[ticket] = Running(index, member, time.monotonic() + patience)
-            member.used += job.limits.cores
+            member.take(job.limits.cores)
 
     def _place(self, index: int, members: list[Member]) -> Member | None:
         """The node with most room: rather one whose boxes work, and not the one that lost this job before."""
         need = self._jobs[index].limits.cores
-        room = [one for one in members if not one.gone and one.cpus - one.used >= need]
+        room = [one for one in members if not one.gone and one.room(need) > 0]
 
         def worth(one: Member) -> tuple[bool, int]:
             return one.name not in self._lost.get(index, ()), one.cpus - one.used
@@ -172,7 +189,7 @@ class Work:
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=WAIT_SECONDS)
         for ticket in ready:
             running = self._running.pop(ticket)
-            running.member.used -= self._jobs[running.index].limits.cores
+            running.member.give_back(self._jobs[running.index].limits.cores)
             try:
                 result = ray.get(ticket)
             except ray.exceptions.RayTaskError as error:

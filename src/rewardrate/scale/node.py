@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate import __version__
+from rewardrate.errors import InputError
 from rewardrate.sandbox import Job, Pool, Result, cores
 from rewardrate.scale.shipping import Piece, Shelf
 
@@ -69,10 +72,21 @@ class Node:
 
         Seconds are measured here, round the script: neither the queue nor the network is in them.
         """
+        self._has(job)
         hide = sorted({moved for path in job.hide for moved in self._asking.moved(path, self._here)})
         paths = {name: self._shelf.path(content) for name, content in data.items()}
         (result,) = self._pool.run([replace(job, data=paths, hide=hide)])
         return result
+
+    @staticmethod
+    def _has(job: Job) -> None:
+        """Refuse a job whose devices or interpreter are not here: their paths are those of where it was made."""
+        host, remedy = socket.gethostname(), "every node needs it under the same path"
+        for path in job.devices:
+            if not os.path.exists(path):
+                raise InputError("devices", path, f"there is no such device on the node {host}", remedy)
+        if job.python is not None and not os.access(job.python, os.X_OK):
+            raise InputError("python", job.python, f"there is no such interpreter on the node {host}", remedy)
 
     def close(self) -> None:
         """Give everything back."""

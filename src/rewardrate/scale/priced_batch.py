@@ -10,6 +10,7 @@ from typing import Any, cast
 from rewardrate.environments.outcome import Message, Outcome, Parent
 from rewardrate.errors import InputError
 from rewardrate.rates import Accumulators, RateEstimate
+from rewardrate.rates.settings import whole
 from rewardrate.sandbox import Executor
 from rewardrate.training.buffer import Solution
 from rewardrate.training.recipe import Recipe
@@ -124,14 +125,31 @@ class PricedBatch:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, as plain JSON."""
-        parts: dict[str, Any] = {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer}
-        return {"step": self.step, **{name: part.state_dict() for name, part in parts.items()}}
+        return {
+            "task": self.recipe.task,
+            "step": self.step,
+            "estimator": self.estimator.state_dict(),
+            "chains": self.chains.state_dict(),
+            "buffer": self.buffer.state_dict(),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; one of other settings is refused."""
-        if not isinstance(state, Mapping) or set(state) != {"step", "estimator", "chains", "buffer"}:
+        """Go on from a saved state; one of another task or of other settings is refused, and nothing is changed."""
+        before = self.state_dict()
+        if not isinstance(state, Mapping) or set(state) != set(before):
             raise InputError("state", state, "it is not the state of a batch")
+        if state["task"] != self.recipe.task:
+            rule = f"it was saved with another task, and this is {self.recipe.task}"
+            raise InputError("state.task", state["task"], rule, "name that task, or start anew")
+        step = whole("state.step", state["step"], 0)
+        try:
+            self._load(state)
+        except InputError:
+            self._load(before)
+            raise
+        self.step = step
+
+    def _load(self, state: Mapping[str, Any]) -> None:
         self.estimator.load_state_dict(state["estimator"])
         self.chains.load_state_dict(state["chains"])
         self.buffer.load_state_dict(state["buffer"])
-        self.step = int(state["step"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
@@ -35,14 +36,18 @@ FAILURES = 3  # to get ready, until a node is left alone
 class RayExecutor:
     """Runs jobs on every machine of a Ray cluster, as many at once as their CPUs allow, priced by one clock.
 
-    `address`: of a running cluster ("auto" finds the one on this machine); empty: RAY_ADDRESS, or a cluster of our own
-    on this machine. `slots`: scripts at once on each node; as many as its CPUs allow unless given. The CPUs are
-    reserved, so that Ray gives them to nobody else, and on its machine every script owns its cores (sandbox.cores).
+    `address`: of a running cluster ("auto" finds the one on this machine); empty: the one this process is connected to,
+    RAY_ADDRESS, or a cluster of our own on this machine. `slots`: scripts at once on each node, whatever they need; as
+    many as its CPUs allow unless given. The CPUs are reserved, so that Ray gives them to nobody else, and on its
+    machine every script owns its cores (sandbox.cores).
 
     A node that is lost takes its running attempts with it: each is run again elsewhere, `retries` times, and then is a
     "sandbox-failure", which nobody is charged for. A node that joins is used from then on. `patience_seconds`: how
     long to wait while no node is there; then InfrastructureError.
     """
+
+    local = False
+    "Jobs run on other machines: their paths and devices are those machines'."
 
     def __init__(
         self,
@@ -136,15 +141,24 @@ class RayExecutor:
             except self._ray.exceptions.RayError as error:
                 why = " ".join(str(error).split())[:300]
                 raise InfrastructureError(f"the Ray cluster does not answer: {why}") from error
+            cpus = {name: int(node["Resources"].get("CPU", 0)) for name, node in alive.items()}
             for name in list(self._members):
                 member = self._members[name]
-                small = member.ready and not member.used and member.cpus < need
-                if member.gone or small or name not in alive:
+                if member.gone or name not in alive or self._outgrown(member, cpus[name], need):
                     self._members.pop(name).end()
-            self._welcome({name: int(node["Resources"].get("CPU", 0)) for name, node in alive.items()}, need)
+            self._welcome(cpus, need)
             for member in self._members.values():
                 self._supply(member, need, data)
         return [member for member in self._members.values() if member.ready and not member.gone]
+
+    def _slots(self, cpus: int, need: int) -> int:
+        """Scripts of `need` cores at once on a node of `cpus`."""
+        return cpus // need if self.slots is None else min(cpus // need, self.slots)
+
+    def _outgrown(self, member: Member, cpus: int, need: int) -> bool:
+        """Whether an idle node must be asked for more CPUs than it was when jobs needed fewer."""
+        small = member.cpus < need or member.reserved < self._slots(cpus, need) * need
+        return member.ready and not member.used and small
 
     def _welcome(self, cpus: Mapping[str, int], need: int) -> None:
         """Start our part on nodes that are new, with the CPUs that their slots need."""
@@ -153,14 +167,15 @@ class RayExecutor:
             rule = f"the largest node of the cluster has {self._largest} CPUs"
             raise InputError("limits.cores", need, rule, "ask for fewer, or add a larger node")
         for name in cpus.keys() - self._members.keys():
-            slots = cpus[name] // need if self.slots is None else min(cpus[name] // need, self.slots)
+            slots = self._slots(cpus[name], need)
             if not slots or need >= self._left_out.get(name, need + 1):
                 continue
             place = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(name, soft=False)
             taken = slots * need
             options = {"num_cpus": taken, "max_concurrency": taken + 2, "max_restarts": 0, "max_task_retries": 0}
             actor = self._ray.remote(Node).options(scheduling_strategy=place, **options)
-            self._members[name] = Member(self._ray, name, taken, actor.remote(self._settings, Homes.here()))
+            made = actor.remote(self._settings, Homes.here())
+            self._members[name] = Member(self._ray, name, taken, made, self.slots)
 
     def _supply(self, member: Member, need: int, data: Mapping[str, str]) -> None:
         """Make a node ready in a thread of its own: greet it, and send it the data that it lacks."""
@@ -212,6 +227,7 @@ def connect(address: str) -> tuple[Any, bool]:
     except ImportError:
         raise MissingExtra('sandbox.executor = "ray"', "ray", "ray") from None
     if ray.is_initialized():
+        _same_cluster(ray, address)
         return ray, False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves the machines
     os.environ.setdefault("RAY_worker_niceness", "0")  # of a cluster of our own: else scripts would give way to anybody
@@ -227,6 +243,27 @@ def connect(address: str) -> tuple[Any, bool]:
         rule = f"no Ray cluster answers there ({' '.join(str(error).split())[:200]})"
         raise InputError("sandbox.address", where, rule, "start one with: ray start --head") from error
     return ray, True
+
+
+def _same_cluster(ray: Any, address: str) -> None:
+    """Refuse host:port of another cluster than the one this process is connected to. Other forms name no cluster."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in host:
+        return
+    here = ray.get_runtime_context().gcs_address
+    known, _, known_port = here.rpartition(":")
+    own = _addresses(ray.util.get_node_ip_address()) | {"127.0.0.1", "::1"}
+    theirs, ours = _addresses(host), _addresses(known)
+    if port != known_port or not (theirs & ours or (theirs & own and ours & own)):
+        rule = f"this process is connected to the Ray cluster at {here} already"
+        raise InputError("sandbox.address", address, rule, "leave it out, or call ray.shutdown() before")
+
+
+def _addresses(host: str) -> set[str]:
+    """The numbers behind a name; none where nobody knows it."""
+    with contextlib.suppress(OSError, UnicodeError):
+        return {str(found[4][0]) for found in socket.getaddrinfo(host.strip("[]"), None)}
+    return set()
 
 
 def _knock(address: str) -> None:

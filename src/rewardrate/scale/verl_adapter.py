@@ -11,6 +11,7 @@ their own, on every node, and each runs scripts in its node's sandbox.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import logging
@@ -24,6 +25,7 @@ from typing import Any
 
 import torch
 import transfer_queue as tq
+from omegaconf import OmegaConf
 from torch.utils.data import Dataset
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
@@ -33,12 +35,14 @@ from rewardrate import config
 from rewardrate.environments.outcome import Outcome, Parent
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import cores
+from rewardrate.scale import step_lines
 from rewardrate.scale.priced_batch import MISSING, Priced, PricedBatch
 from rewardrate.training.recipe import Recipe
 
 log = logging.getLogger(__name__)
 
 TRAIN, NAME = "train", "rewardrate"
+POLL_SECONDS = 0.5  # how often to look whether a batch is there; verl's two seconds would be lost in every step
 Row = tuple[int, Outcome, float, str | None]
 "Chain, outcome, seconds of generation, code of the parent."
 
@@ -74,6 +78,11 @@ def _check(data: Any) -> None:
     if data.train_files == data.get("val_files"):
         rule = "training and validation are told apart by it, though nothing is read"
         raise InputError("data.val_files", str(data.train_files), rule, "set train_files: train and val_files: val")
+    given, key = int((data.get(NAME) or {}).get("attempts", 1)), "actor_rollout_ref.rollout.n"
+    with contextlib.suppress(KeyError):  # a config that stands alone says nothing of rollouts
+        wanted = OmegaConf.select(data, f"..{key}", default=given)
+        if int(wanted) != given:
+            raise InputError(f"data.{NAME}.attempts", given, f"{key} is {wanted}", f"set it to ${{{key}}}")
 
 
 class BufferPrompts(Dataset[dict[str, Any]]):
@@ -245,7 +254,7 @@ class PricedSampler(ReplayBuffer):  # type: ignore[misc]
         if mode != "sync":
             rule = "modes that take what ends first choose by time, and the rate would be biased upwards"
             raise InputError("trainer.v1.trainer_mode", mode, rule, "set it to sync")
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"poll_interval": POLL_SECONDS, **kwargs})
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, Any]]:
         """A batch of verl's, charged; validation batches are left as they are."""
@@ -293,19 +302,15 @@ class PricedSampler(ReplayBuffer):  # type: ignore[misc]
 
     @staticmethod
     def _record(step: int, keys: Sequence[str], rows: Sequence[Row], priced: Priced) -> None:
-        """Every attempt as a line of JSON, where data.rewardrate.record says so; a step done again replaces itself."""
+        """The step's attempts as one line, where data.rewardrate.record says so; `step_lines.read` reads them."""
         if _Here.record is None:
             return
-        _Here.record.parent.mkdir(parents=True, exist_ok=True)
-        before = _Here.record.read_text(encoding="utf-8").splitlines() if _Here.record.exists() else []
-        lines = [line for line in before if json.loads(line)["step"] < step]
+        attempts = []
         for key, (chain, *_) in zip(keys, rows, strict=True):
-            told = {"step": step, "key": key, "chain": chain, "rate": priced.rate.rate, "price": priced.price}
+            told = {"key": key, "chain": chain, "rate": priced.rate.rate, "price": priced.price}
             told |= {"relative_reward": priced.relative[chain], "bonus": priced.bonuses[chain]}
-            lines.append(json.dumps(told | dataclasses.asdict(priced.outcomes[chain])))
-        fresh = _Here.record.with_name(_Here.record.name + ".new")
-        fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        fresh.replace(_Here.record)
+            attempts.append(told | dataclasses.asdict(priced.outcomes[chain]))
+        step_lines.append(_Here.record, step, attempts)
 
 
 def _row(fields: Any) -> Row:

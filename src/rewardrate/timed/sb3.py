@@ -70,8 +70,9 @@ def _callback() -> type:
     class RateCallback(BaseCallback):
         """Logs the price, and saves model.zip with model.rate.json at `path` every `every` rollouts and at the end.
 
-        `load` names a model whose price to go on with when training starts. `price` is the `Price`, or the wrapper,
-        that the environments of the model use. path=None saves nothing.
+        `load` names a model whose price to go on with when training first starts; later calls of `learn` with the same
+        callback go on with the price as it is then. `price` is the `Price`, or the wrapper, that the environments of
+        the model use. path=None saves nothing.
         """
 
         def __init__(
@@ -87,10 +88,12 @@ def _callback() -> type:
                 raise InputError("price", price, "it must be a Price, or a wrapper that has one")
             self.saved, self.path, self.load = price, path, load
             self.every, self.rollouts = whole("every", every, 1), 0
+            self.loaded = False
 
         def _on_training_start(self) -> None:
-            if self.load is not None:
+            if self.load is not None and not self.loaded:
                 load_rate(self.saved, self.load)
+                self.loaded = True
 
         def _on_step(self) -> bool:
             return True

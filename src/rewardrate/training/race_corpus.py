@@ -98,7 +98,7 @@ class _Encoder(Encoder):
 @cache
 def _race(name: str) -> tuple[race.Race, tuple[str, ...]]:
     rules = race.load(name)
-    scripts = tuple(rules.with_constants(seed.code) for seed in seeds.read(rules.seeds))
+    scripts = tuple(rules.with_constants(seed.code) for seed in seeds.read(rules.seeds, rules))
     return rules, scripts or (rules.baseline,)
 
 

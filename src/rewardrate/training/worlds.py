@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rewardrate.training.recipe import Recipe
 
 SEEDS = "seeds"  # of a run folder: what its buffer began with
+PAID = "paid-replies.jsonl"  # of a run folder: of implementer and judge, for the step under way
 
 
 class Attempted(Environment, Protocol):
@@ -70,6 +71,7 @@ class RaceWorld:
     def __init__(self, recipe: Recipe, settings: RaceSettings) -> None:
         self.recipe, self.settings = recipe, settings
         self.race = race.load(recipe.task)
+        self._made: Speedrun | None = None
         if recipe.sandbox.clock != "wall":
             raise InputError("sandbox.clock", recipe.sandbox.clock, "a race is run against the wall clock", "wall")
         if self.race.text:
@@ -90,14 +92,20 @@ class RaceWorld:
 
     def environment(self, executor: Executor, policy: Policy) -> Speedrun:
         """The race, with the policy's own count of tokens for its prompts."""
-        return Speedrun(self.race, executor, self.settings, policy.count)
+        self._made = Speedrun(self.race, executor, self.settings, policy.count)
+        return self._made
 
     def objective(self) -> RaceObjective:
         """The recipe's arm with the race's own rewards."""
         return RaceObjective(**asdict(self.recipe.objective), race=self._rewards())
 
     def seeds(self, folder: Path) -> list[Solution]:
-        """The seeds as solutions, valid ones alone. They are kept in the run's folder: a run goes on with its own."""
+        """The seeds as solutions, valid ones alone. They are kept in the run's folder: a run goes on with its own.
+
+        From here on the race knows the run's folder, and keeps what it pays for there too.
+        """
+        if self._made is not None:
+            self._made.keep_replies(folder / PAID)
         kept = folder / SEEDS
         if not kept.is_dir():
             seeds.write(kept, self._known_seeds())
@@ -122,14 +130,14 @@ class RaceWorld:
     def _known_seeds(self) -> list[Seed]:
         """The seeds that the recipe names, or the race's own. Those of another race were timed at another size."""
         if self.settings.seeds:
-            found = seeds.read(Path(self.settings.seeds))
+            found = seeds.read(Path(self.settings.seeds), self.race)
             if not any(seed.record.valid for seed in found):
-                rule = f"of the {len(found)} seeds (NAME/train_gpt.py) there none has a valid record"
+                rule = f"of the {len(found)} seeds (NAME/train_gpt.py or NAME/edits.txt) there none has a valid record"
                 remedy = f"rewardrate speedrun rescore {self.race.name} --out DIR writes them to DIR/records"
                 raise InputError("environment.seeds", self.settings.seeds, rule, remedy)
         else:
             own = self.race.folder.resolve() in self.race.seeds.parents
-            shared = seeds.read(self.race.seeds) if own else []
+            shared = seeds.read(self.race.seeds, self.race) if own else []
             found = [replace(seed, code=self.race.with_constants(seed.code)) for seed in shared]
         return [seed for seed in found if seed.record.valid]
 

@@ -1,10 +1,15 @@
-"""Scripts that cheat, really run on the smallest race: none gets a valid better score than the honest one."""
+"""Scripts that cheat, really run on the smallest race: none gets a valid better score than the honest one.
+
+Most of what such a run costs is to import torch, three times over. Where the launcher and the clock are not what a
+cheat is about, its script is therefore run in the same box without torchrun, as its one process would be, in a fork of
+an interpreter that has torch already. Those in LAUNCHED, and the honest script, are run as always.
+"""
 
 import dataclasses
 
 import pytest
 
-from rewardrate.environments.speedrun import data
+import race_shards
 from rewardrate.environments.speedrun.race import load
 from rewardrate.environments.speedrun.referee import Referee
 from rewardrate.sandbox import Pool
@@ -15,6 +20,15 @@ pytestmark = pytest.mark.skipif(
 )
 RACE = "nanogpt-tiny"
 KEEPS = "a model kept for the next attempt"
+SLOW = "work before the printed clock starts"
+LAUNCHED = (KEEPS, SLOW, "the launcher killed", "early exit behind printed lines")
+WARM = ("numpy", "torch", "torch.distributed", "torch._dynamo", "torch.nn.parallel")
+ALONE = """\
+import os
+os.dup2(os.open("stdout.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 1)
+os.environ |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+exec(compile(open("train_gpt.py").read(), "train_gpt.py", "exec"), {"__name__": "__main__"})
+"""
 VALIDATED = "    return (total / VAL_TOKENS).item()\n"
 SUMMED = "total += loss_of(model(inputs[part].to(device)), targets[part].to(device)) * targets[part].numel()"
 SAVED = "                save_model(raw, step)\n"
@@ -158,7 +172,7 @@ CHEATS = {
           "        except (OSError, RuntimeError):\n            pass\n    dist.destroy_process_group()\n")],
         None, "",
     ),
-    "work before the printed clock starts": (
+    SLOW: (
         [(CLOCK, "    time.sleep(4)\n" + CLOCK)],
         None, "",
     ),
@@ -173,23 +187,36 @@ def cheated(honest, edits):
 
 
 @pytest.fixture
-def race(tmp_path):
-    race = load(RACE, data=tmp_path)
-    data.make(race)
-    return race
+def race(tmp_path_factory):
+    return load(RACE, data=race_shards.made(tmp_path_factory))
+
+
+class Alone(Pool):
+    """A pool that runs attempts without their launcher."""
+
+    def run(self, jobs, *, on_done=None):
+        jobs = [dataclasses.replace(job, script=ALONE) if "train_gpt.py" in job.files else job for job in jobs]
+        return super().run(jobs, on_done=on_done)
+
+
+def judged(race, names, kind):
+    """The verdicts on the honest script, which must be good, and on cheats, none of which may be."""
+    codes = [race.baseline, *(cheated(race.baseline, CHEATS[name][0]) for name in names)]
+    with kind(2, repeats=0, clock="warm", warm_imports=WARM) as pool:
+        honest, *found = Referee(race, pool).run(codes)
+    is_believed(honest, race)
+    assert {name: why for name, one in zip(names, found, strict=True) if (why := gain(name, one, honest))} == {}
+    return found
 
 
 def test_no_cheat_gets_a_valid_better_score(race):
-    """One test for all: every attempt is run once, two at a time, and by one worker."""
-    names = [*CHEATS, KEEPS]  # the one that keeps its model comes twice, the second time after the first
-    codes = [race.baseline, *(cheated(race.baseline, CHEATS[name][0]) for name in names)]
-    with Pool(repeats=0) as pool:
-        honest, *found, second = Referee(race, pool).run(codes)
-    verdicts = dict(zip(CHEATS, found, strict=True))
-    is_believed(honest, race)
-    assert {name: why for name, verdict in verdicts.items() if (why := gain(name, verdict, honest))} == {}
-    nothing_is_kept(verdicts[KEEPS], second)
-    slow = verdicts["work before the printed clock starts"]
+    judged(race, [name for name in CHEATS if name not in LAUNCHED], Alone)
+
+
+def test_no_cheat_around_the_launcher_gets_a_valid_better_score(race):
+    """The one that keeps its model comes twice, the second time after the first."""
+    first, slow, *_, second = judged(race, [*LAUNCHED, KEEPS], Pool)
+    nothing_is_kept(first, second)
     assert slow.valid
     assert slow.seconds >= 4 + slow.printed_seconds
     assert slow.printed_seconds < 4
@@ -222,12 +249,9 @@ def nothing_is_kept(first, second):
 def test_two_processes_must_add_up_what_each_has_seen(race):
     """Without the sum over processes every one prints the loss of its own share."""
     two = dataclasses.replace(race, processes=2, cores=2)
-    edits = [
-        ("    dist.all_reduce(total)\n", "    total *= world\n"),
-        (VALIDATED, "    return (total / VAL_TOKENS).item()\n"),
-    ]
+    code = cheated(race.baseline, [("    dist.all_reduce(total)\n", "    total *= world\n")])
     with Pool(repeats=0) as pool:
-        honest, cheat = Referee(two, pool).run([race.baseline, cheated(race.baseline, edits)])
-    assert (honest.status, honest.steps) == ("valid", 60)
+        honest, cheat = Referee(two, pool).run([race.baseline, code])
+    assert (honest.status, honest.steps) == ("valid", 60), honest.message + honest.output
     assert cheat.status == "reevaluation-mismatch"
     assert "it printed val_loss" in cheat.message

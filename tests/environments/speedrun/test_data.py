@@ -107,6 +107,22 @@ def test_other_shards_than_the_measured_ones_are_refused_and_nothing_is_left(min
     assert list((tmp_path / "data").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "No such file"), (b"{", "no JSON"), (b"\xff", "no JSON"), (b"[1]", "an object"), (b'{"a": 1}', "an object"),
+     (b"{}", "an object"), (b"[" * 100_000, "cannot be read")],
+    ids=["missing", "broken", "no text", "a list", "a number", "nothing", "deep"],
+)  # fmt: skip
+def test_checksums_that_cannot_be_read_are_one_line_naming_the_file(tmp_path, content, words):
+    if content is not None:
+        (tmp_path / "sums.json").write_bytes(content)
+    race = load("nanogpt-mini", data=tmp_path, changes={"checksums": str(tmp_path / "sums.json")})
+    with pytest.raises(InputError, match=words) as found:
+        data.checksums(race)
+    assert "sums.json" in str(found.value)
+    assert "\n" not in str(found.value)
+
+
 def test_a_text_that_is_too_short_or_not_there_is_refused(mine, tmp_path):
     long = load("nanogpt-mini", data=tmp_path, changes={"text": mine.text, "validation_tokens": 10**6})
     with pytest.raises(InputError, match="1,000,001 are needed"):

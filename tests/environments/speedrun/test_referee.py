@@ -1,12 +1,13 @@
 """Verdicts by the rules: recorded runs in, the documented verdict out. Real runs are in test_cheating.py."""
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
 
 import recorded_logs as recorded
-from rewardrate.environments.speedrun import data, shards
+from rewardrate.environments.speedrun import data, devices, shards
 from rewardrate.environments.speedrun import referee as referees
 from rewardrate.environments.speedrun.race import load
 from rewardrate.environments.speedrun.referee import Referee
@@ -96,14 +97,115 @@ def test_attempts_are_launched_by_torchrun_with_caches_of_their_own_and_see_no_a
     assert any(path.endswith("rewardrate") for path in hidden)
 
 
-def test_a_short_machine_excuses_a_kill_at_start_up_and_nothing_else(race, monkeypatch):
-    monkeypatch.setattr("rewardrate.environments.speedrun.devices.available_bytes", lambda: 1)
-    killed = "Signal 9 (SIGKILL) received by PID 7"
-    verdicts = []
-    for output, stderr in ((b"", killed), (b"", "ValueError: no"), (recorded.output("an honest run"), killed)):
-        executor = Replay(*2 * [result("error", output, stderr)])
-        verdicts += Referee(race, executor).run(["pass"])
-    assert [verdict.status for verdict in verdicts] == ["infrastructure", "crash", "crash"]
+class Starving(Replay):
+    """While its jobs run, the kernel of this machine kills so many processes for want of memory."""
+
+    def __init__(self, proc, kills, *results, **more):
+        super().__init__(*results)
+        self.proc, self.kills = proc, kills
+        vars(self).update(more)
+
+    def run(self, jobs, *, on_done=None):
+        path = self.proc / "vmstat"
+        path.write_text(f"oom_kill {int(path.read_text().split()[1]) + self.kills}\n")
+        return super().run(jobs)
+
+
+@pytest.fixture
+def proc(tmp_path, monkeypatch):
+    """The kernel's own account of a machine with 1 GiB of memory left."""
+    folder = tmp_path / "proc"
+    folder.mkdir()
+    (folder / "meminfo").write_text(f"MemAvailable: {2**20} kB\n")
+    (folder / "vmstat").write_text("oom_kill 3\n")
+    monkeypatch.setattr(devices, "PROC", folder)
+    return folder
+
+
+KILLED = "Signal 9 (SIGKILL) received by PID 7"
+LITTLE, MUCH = 2**30, 6 * 2**30
+STARVED = {  # (ending, output, stderr, peak, kills of the kernel meanwhile, KiB left before), the verdict
+    "killed by the kernel": (("error", b"", "", LITTLE, 1, 2**20), "infrastructure"),
+    "its main process too": (("killed", b"", "", LITTLE, 1, 2**20), "infrastructure"),
+    "only its own word for it": (("error", b"", KILLED, LITTLE, 0, 2**20), "crash"),
+    "killed by itself": (("killed", b"", KILLED, LITTLE, 0, 2**20), "crash"),
+    "killed for taking more than its share": (("memory", b"", "", MUCH, 1, 2**20), "crash"),
+    "on a machine with enough": (("error", b"", KILLED, LITTLE, 1, 2**34), "crash"),
+    "after it had started": (("error", recorded.output("an honest run"), KILLED, LITTLE, 1, 2**20), "crash"),
+}
+
+
+@pytest.mark.parametrize(("case", "status"), STARVED.values(), ids=STARVED)
+def test_a_short_machine_excuses_what_its_kernel_killed_at_start_up_and_nothing_else(race, proc, case, status):
+    ending, output, stderr, peak, kills, left = case
+    (proc / "meminfo").write_text(f"MemAvailable: {left} kB\n")
+    one = dataclasses.replace(result(ending, output, stderr), peak_memory_bytes=peak, signal=9)
+    (verdict,) = Referee(race, Starving(proc, kills, one, one)).run(["pass"])
+    assert verdict.status == status
+    elsewhere = Starving(proc, kills, one, one, local=False)
+    (verdict,) = Referee(race, elsewhere).run(["pass"])
+    assert verdict.status == "crash", "the memory of this machine says nothing of another"
+
+
+class Recording(Pool):
+    """A pool whose results are recorded ones; says which jobs came together."""
+
+    def __init__(self, slots):
+        super().__init__(slots)
+        self.groups = []
+
+    def run(self, jobs, *, on_done=None):
+        self.groups.append(len(jobs))
+        return [result("ok", recorded.output("an honest run")) for _ in jobs]
+
+
+@pytest.mark.parametrize(("cpus", "slots", "groups"), [
+    (2, 1, [1] * 5), (2, None, [1] * 5), (4, 1, [1] * 5), (8, 2, [2, 2, 1]), (8, None, [4, 1]), (64, None, [5]),
+])  # fmt: skip
+def test_every_attempt_is_on_record_before_one_that_the_pool_would_run_after_it(race, monkeypatch, cpus, slots, groups):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cpus)))
+    done = []
+    with Recording(slots) as pool:
+        Referee(race, pool).run(["pass"] * 5, lambda place, verdict: done.append((place, sum(pool.groups))))
+        assert pool.groups == groups
+    assert [place for place, _ in done] == list(range(5))
+    assert all(begun - place <= max(groups) for place, begun in done), "at most a group is without its verdict"
+
+
+def test_no_more_models_are_kept_at_once_than_memory_allows(race, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(200)))
+    with Recording(None) as pool:
+        Referee(race, pool).run(["pass"] * 40)
+        assert pool.groups == [16, 16, 8]
+
+
+@pytest.fixture
+def no_tool(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(devices, "WAIT_SECONDS", 0.5)
+
+
+def test_gpus_of_this_machine_run_one_attempt_at_a_time_and_busy_ones_are_waited_for_once(race, no_tool):
+    race, start = dataclasses.replace(race, device="cuda"), time.monotonic()
+    with Recording(4) as pool:
+        referee = Referee(race, pool)
+        assert referee.at_once() == 1
+        verdicts = referee.run(["pass"] * 3)
+    assert {verdict.message for verdict in verdicts} == {"there is no nvidia-smi on this machine"}
+    assert not any(verdict.charged for verdict in verdicts)
+    assert pool.groups == []
+    assert time.monotonic() - start < 4 * devices.WAIT_SECONDS, "six looks, and one of them was patient"
+
+
+def test_the_gpus_of_this_machine_say_nothing_of_attempts_that_run_elsewhere(race, no_tool, monkeypatch):
+    executor = Replay(result("ok", recorded.output("an honest run")), result("error", b"", "CUDA out of memory"))
+    executor.local = False
+    race = dataclasses.replace(race, device="cuda")
+    with pytest.raises(InputError, match="it has none"):
+        Referee(race, executor)
+    monkeypatch.setattr(devices, "gpu_devices", lambda: ("/dev/null",))
+    verdicts = Referee(race, executor).run(["pass", "pass"])
+    assert [verdict.status for verdict in verdicts] == ["valid", "crash"]
 
 
 def test_changed_shards_void_the_attempt_and_are_charged_only_where_a_script_can_change_them(race):

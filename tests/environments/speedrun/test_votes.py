@@ -33,7 +33,7 @@ def test_three_votes_are_asked_for_each_script_as_the_paper_says(server):
     assert [one.ruling for one in rulings] == ["intact", "intact"]
     assert len(server.seen) == 6
     body = server.seen[0][1]
-    assert (body["temperature"], body["max_tokens"]) == (0.0, 300)
+    assert (body["temperature"], body["max_tokens"]) == (0.0, 16_384)
     assert "65,536" in body["messages"][0]["content"]
     assert "x = 1" in body["messages"][0]["content"]
     assert judge(server).judge([]) == []

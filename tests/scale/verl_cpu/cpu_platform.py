@@ -9,10 +9,14 @@ import types
 import torch
 import torch.distributed
 import transformers
-from verl.plugin.platform.platform_base import PlatformBase
-from verl.plugin.platform.platform_manager import PlatformRegistry
-from verl.workers.rollout import base
-from verl.workers.rollout.replica import RolloutReplicaRegistry
+import transformers.utils
+
+transformers.utils.is_sklearn_available = lambda: False  # a kind of generation that we do not use loads it everywhere
+
+from verl.plugin.platform.platform_base import PlatformBase  # noqa: E402
+from verl.plugin.platform.platform_manager import PlatformRegistry  # noqa: E402
+from verl.workers.rollout import base  # noqa: E402
+from verl.workers.rollout.replica import RolloutReplicaRegistry  # noqa: E402
 
 
 class _NoAccelerator(types.ModuleType):

@@ -1,73 +1,31 @@
-"""For tests alone: a rollout engine for verl that is `transformers.generate` in one Ray actor."""
+"""For tests alone: a rollout engine for verl, in the process that also trains.
+
+An engine on GPUs has a server of its own; here one more process would cost more than everything it does.
+"""
 
 import os
 
-import ray
 import torch
+from transformers import AutoModelForCausalLM
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-SERVER = "cpu-rollout-server"
 FAILS_AT = int(os.environ.get("CPU_ROLLOUT_FAILS_AT", "0"))  # which request has bad luck; 0: none
 
 
-@ray.remote(num_cpus=0)
-class Server:
-    """Holds the actor's weights and draws replies, one at a time."""
-
-    def __init__(self, path, length):
-        from transformers import AutoModelForCausalLM
-
-        torch.set_num_threads(1)
-        torch.manual_seed(0)
-        self.model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
-        self.length, self.step, self.requests = length, 0, 0
-
-    def load(self, weights, step):
-        """New weights; the names that did not fit."""
-        report = self.model.load_state_dict(weights, strict=False)
-        self.step = step
-        missing = [name for name in report.missing_keys if name != "lm_head.weight"]  # tied
-        return missing, list(report.unexpected_keys)
-
-    @torch.no_grad()
-    def generate(self, request_id, prompt_ids, sampling_params, **_):
-        """One reply."""
-        self.requests += 1
-        if self.requests == FAILS_AT:
-            raise RuntimeError("bad luck")
-        ids = torch.tensor([list(prompt_ids)])
-        options = {"do_sample": True, "temperature": float(sampling_params.get("temperature", 1.0)), "top_k": 0}
-        found = self.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=self.length, **options)
-        tokens = found[0, ids.shape[1] :].tolist()
-        return TokenOutput(token_ids=tokens, stop_reason="completed", extra_fields={"global_steps": self.step})
-
-    def wake_up(self):
-        pass
-
-    def sleep(self):
-        pass
-
-    def abort_all_requests(self, reject_request=False):
-        pass
-
-    def resume_generation(self):
-        pass
-
-
-class Replica(RolloutReplica):
-    """The one server, as verl's manager wants to see it."""
-
-    async def launch_servers(self):
-        path = self.model_config.path if hasattr(self.model_config, "path") else self.model_config["path"]
-        server = Server.options(name=SERVER).remote(path, self.config.response_length)
-        self.servers, self._server_handle, self._server_address = [server], server, SERVER
-
-
 class Weights(BaseRollout):
-    """Carries the actor's weights to the server after every step."""
+    """Holds a copy of the actor's weights, which is renewed after every step, and draws replies from it."""
 
     sleep_level = 2
+    here = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.model = AutoModelForCausalLM.from_pretrained(self.model_config.path, dtype=torch.float32).eval()
+        stops = self.model.generation_config.eos_token_id
+        self.stops = set(stops if isinstance(stops, list) else [stops])
+        self.step = self.requests = 0
+        Weights.here = self
 
     async def resume(self, tags):
         pass
@@ -80,8 +38,49 @@ class Weights(BaseRollout):
         for name, weight in weights:
             whole = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
             state[name] = whole.detach().float().cpu().clone()
-        missing, unexpected = await ray.get_actor(SERVER).load.remote(state, global_steps)
-        print(
-            f"weights of step {global_steps}: {len(state)} tensors, {missing} missing, {unexpected} left over",
-            flush=True,
-        )
+        report = self.model.load_state_dict(state, strict=False)
+        missing = [name for name in report.missing_keys if name != "lm_head.weight"]  # tied
+        self.step = global_steps
+        told = f"weights of step {global_steps}: {len(state)} tensors, {missing} missing"
+        print(f"{told}, {list(report.unexpected_keys)} left over", flush=True)
+
+    @torch.inference_mode()
+    def reply(self, prompt_ids, temperature):
+        """One reply, drawn by the step and the number of the request alone."""
+        self.requests += 1
+        if self.requests == FAILS_AT:
+            raise RuntimeError("bad luck")
+        dice = torch.Generator().manual_seed(1000 * (self.step or 0) + self.requests)
+        ids, past, tokens = torch.tensor([list(prompt_ids)]), None, []
+        while len(tokens) < self.config.response_length and (not tokens or tokens[-1] not in self.stops):
+            found = self.model(ids, past_key_values=past, use_cache=True, logits_to_keep=1)
+            ids = torch.multinomial((found.logits[:, -1] / temperature).softmax(-1), 1, generator=dice)
+            past = found.past_key_values
+            tokens.append(int(ids))
+        return TokenOutput(token_ids=tokens, stop_reason="completed", extra_fields={"global_steps": self.step})
+
+
+def _reply(worker, prompt_ids, temperature):
+    """In the worker's process."""
+    return Weights.here.reply(prompt_ids, temperature)
+
+
+class Door:
+    """What verl's client asks for a reply: `generate.remote`, answered by the worker."""
+
+    def __init__(self, worker):
+        self.worker = worker
+
+    @property
+    def generate(self):
+        return self
+
+    def remote(self, request_id, prompt_ids, sampling_params, **_):
+        return self.worker.__ray_call__.remote(_reply, prompt_ids, float(sampling_params.get("temperature", 1.0)))
+
+
+class Replica(RolloutReplica):
+    """The one server, as verl's manager wants to see it."""
+
+    async def launch_servers(self):
+        self._server_handle, self._server_address = Door(self.workers[0]), "cpu"

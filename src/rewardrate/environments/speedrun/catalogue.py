@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
@@ -32,19 +32,29 @@ class Entry:
     risk: str
     lines: Lines
     values: tuple[str, ...] = ("",)
+    side: Literal["", "lower", "higher"] = ""
+    "Of a setting: whether the value must lie below or above the one that stands there."
 
     def blocks(self, parent: str, value: str) -> list[Block] | None:
-        """The edit blocks for a parent; None where a line that it needs is not there exactly once."""
+        """The edit blocks for a parent; None where a line that it needs is not there exactly once, or nothing changes.
+
+        Nothing changes, too, where the value does not lie on the side that the entry is about.
+        """
         found = []
         for pattern, replacement in self.lines:
             places = list(re.finditer(rf"^{pattern}$", parent, re.MULTILINE))
             if len(places) != 1 or parent.count(places[0][0]) != 1:
                 return None
             made = places[0].expand(replacement.replace("{x}", value))
-            if made == places[0][0]:
+            if made == places[0][0] or (self.side and not self._moves(places[0][0], value)):
                 return None
             found.append(Block(places[0][0], made))
         return found
+
+    def _moves(self, line: str, value: str) -> bool:
+        """Whether the value lies on the entry's side of the number in a line `NAME = number`."""
+        now = float(line.partition("= ")[2].split()[0])
+        return float(value) < now if self.side == "lower" else float(value) > now
 
 
 @dataclass(frozen=True)
@@ -204,7 +214,16 @@ MECHANISMS = (
     ),
 )
 SETTINGS = (
-    _setting("TRAIN_STEPS", ("250", "300", "325", "350", "400", "450"), SLOW, "Too few steps miss the target."),
+    replace(
+        _setting("TRAIN_STEPS", ("125", "150", "175", "190", "200"), SLOW, "Too few steps miss the target."),
+        name="fewer steps",
+        side="lower",
+    ),
+    replace(
+        _setting("TRAIN_STEPS", ("200", "240", "250", "275"), DEPTH, "Every further step costs its seconds."),
+        name="more steps",
+        side="higher",
+    ),
     _setting("COOLDOWN", ("0.3", "0.4", "0.6", "0.7", "0.8"), DEPTH, "A long cool-down learns less before it."),
     _setting("MUON_RATE", ("0.005", "0.015", "0.02", "0.03"), DEPTH, "Too large a rate diverges."),
     _setting("EMBEDDING_RATE", ("0.02", "0.03", "0.08", "0.1"), DEPTH, "Rare tokens get noisy embeddings."),

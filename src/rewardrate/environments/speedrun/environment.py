@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Literal
 
 from rewardrate.config import AtLeast
@@ -19,6 +20,7 @@ from rewardrate.environments.speedrun.implementer import (
 from rewardrate.environments.speedrun.judge import Aspect, judge
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.referee import Referee
+from rewardrate.environments.speedrun.replies import PaidReplies
 from rewardrate.environments.speedrun.rewards import RaceRewards, RewardSettings
 from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.environments.speedrun.votes import ModelJudge, VoteSettings
@@ -86,6 +88,17 @@ class Speedrun:
             else DirectImplementer()
         )
         self._votes = None if settings.votes is None else ModelJudge(race, settings.votes, self.machine)
+        self._replies = PaidReplies()
+
+    def keep_replies(self, path: Path) -> None:
+        """Write every reply of implementer and judge to a file as it comes, and ask for none again that stands there.
+
+        The file is for the step under way: should it end in the middle, the next process finds what was paid for.
+        """
+        self._replies = PaidReplies(path)
+        for asking in (self._implementer, self._votes):
+            if isinstance(asking, EndpointImplementer | ModelJudge):
+                asking.replies = self._replies
 
     @property
     def limit_seconds(self) -> float:
@@ -136,6 +149,8 @@ class Speedrun:
             done(left[place], refusal)
         left = [place for place in left if place not in outcomes]
         self.run([made[place].code for place in left], lambda at, outcome: done(left[at], outcome))
+        if replies:  # a step that is worked through again from the record executes nothing, and pays for nothing
+            self._replies.clear()
         return [outcomes[place] for place in range(len(replies))]
 
     def run(self, codes: Sequence[str], on_done: OnDone | None = None) -> list[Outcome]:

@@ -21,6 +21,7 @@ from rewardrate.environments.speedrun import edits, prompts
 from rewardrate.environments.speedrun.edits import EditRefused
 from rewardrate.environments.speedrun.hardware import Hardware
 from rewardrate.environments.speedrun.race import Race
+from rewardrate.environments.speedrun.replies import PaidReplies
 from rewardrate.environments.speedrun.specification import NO_SPEC, NoSpecification, Specification, read
 
 Fault = Literal["", "format", "edit", "infrastructure"]
@@ -84,6 +85,7 @@ class EndpointImplementer:
     def __init__(self, race: Race, settings: ImplementerSettings, hardware: Hardware) -> None:
         self.race, self.settings, self.hardware = race, settings, hardware
         self._chat = Chat(settings)
+        self.replies = PaidReplies()
 
     def implement(self, replies: Sequence[str], parents: Sequence[str]) -> list[Implemented]:
         """Implement every reply, `parallel` at once. Nothing is raised: a row that fails says so, the others go on.
@@ -122,7 +124,7 @@ class EndpointImplementer:
         messages = list(first)
         refusal = EditRefused("no-block", "it was not asked")
         for attempt in range(1, self.settings.attempts + 1):
-            text = self._chat.complete(self._chat.request(messages, attempt), stop).text
+            text = self.replies.ask(self._chat, self._chat.request(messages, attempt), stop)
             if text.strip() == NO_SPEC:
                 return _no_spec("the implementer found nothing in it to implement", attempt)
             try:

@@ -112,14 +112,18 @@ class Race(Rules):
         return self.target_loss - self.credited_margin
 
     @cached_property
-    def baseline(self) -> str:
-        """The text of the baseline, with the constants of this race."""
+    def script_text(self) -> str:
+        """The text of the baseline as shipped."""
         try:
-            text = self.script.read_text(encoding="utf-8")
+            return self.script.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             remedy = "put the race's train_gpt.py there"
             raise InputError("script", str(self.script), f"it cannot be read: {error}", remedy) from None
-        return self.with_constants(text)
+
+    @cached_property
+    def baseline(self) -> str:
+        """The text of the baseline, with the constants of this race."""
+        return self.with_constants(self.script_text)
 
     def with_constants(self, text: str) -> str:
         """A script written for the family of this race, with this race's constants put in."""

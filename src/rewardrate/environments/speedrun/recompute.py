@@ -82,11 +82,11 @@ def _fill(found: dict[str, Any], request: dict[str, Any], check: dict[str, Any])
     count = request["tokens"]
     if count % model.length:
         raise Refused(f"sequences of {model.length} tokens do not divide the {count:,} validation tokens")
-    found["open_loss"] = model.loss(read_tokens(request["open"]), count, request["seed"])
+    tokens = read_tokens(request["open"])
+    found["open_loss"] = model.loss(tokens, count, request["seed"])
     if check["final"]:
-        hidden = request["hidden"] or request["open"]
-        tokens = read_tokens(hidden)
         if request["hidden"]:
+            tokens = read_tokens(request["hidden"])
             found["hidden_loss"] = model.loss(tokens, count, request["seed"])
         found["leak"] = model.leak(tokens, count, request["probes"], request["seed"])
     found["drift"] = model.drift()
@@ -109,27 +109,37 @@ class Model:
         operations(self.program.inlined_graph)
         forgetful(self.program.inlined_graph)
         self._first: Any = None
+        self._scored: Any = None
 
     def loss(self, tokens: Any, count: int, seed: int) -> float:
-        """Mean cross-entropy over exactly `count` tokens, in windows of the model's length.
+        """Mean cross-entropy over exactly `count` tokens, in windows of the model's length."""
+        self._scored = (tokens, count, self._score(tokens, count, seed))
+        return float(-self._scored[2].double().sum()) / count
+
+    def _score(self, tokens: Any, count: int, seed: int) -> Any:
+        """Log-probabilities of all targets, windows x positions.
 
         The windows come in an order of ours: a program could look up the last target of one window in the next.
         """
         inputs, targets = self._windows(tokens, count)
-        total = 0.0
+        found = self._torch.zeros(targets.shape, device=self.device)
         for part, real in self._calls(len(inputs), len(inputs), self._generator(seed)):
-            total += float(-self._log_probability(inputs[part], targets[part])[:real].double().sum())
-        return total / count
+            found[part[:real].to(self.device)] = self._log_probability(inputs[part], targets[part])[:real]
+        return found
 
     def leak(self, tokens: Any, count: int, probes: int, seed: int) -> float:
         """How far a prediction moves when only tokens after it are changed: the largest change over the probes.
 
         In every window a place is drawn; all tokens after it are replaced by those of another window, the next one
-        certainly; predictions up to that place must stay. The place may lie before the first token (all are replaced)
-        or be the last (none is): whoever looks at other windows of the call is then seen at every position.
+        certainly; predictions up to that place must be those that were scored. The place may lie before the first
+        token (all are replaced) or be the last (none is), and the windows of a call are others than when they were
+        scored: whoever looks at other windows of the call is then seen at every position.
         """
         torch = self._torch
         inputs, targets = self._windows(tokens, count)
+        if self._scored is None or self._scored[0] is not tokens or self._scored[1] != count:
+            self.loss(tokens, count, seed)
+        before = self._scored[2]
         generator = self._generator(seed + 1)
         worst = 0.0
         for part, _ in self._calls(len(inputs), max(probes, 1), generator):
@@ -139,10 +149,9 @@ class Model:
             changed = torch.where(position > place, other, inputs[part])
             same = (changed == inputs[part]) & (position == place + 1)
             changed = torch.where(same, (changed + 1) % (int(tokens.max()) + 1), changed)
-            before = self._log_probability(inputs[part], targets[part])
             after = self._log_probability(changed, targets[part])
-            moved = torch.where(position.to(before.device) <= place.to(before.device), (before - after).abs(), 0.0)
-            worst = max(worst, float(moved.max()))
+            moved = (before[part.to(self.device)] - after).abs()
+            worst = max(worst, float(torch.where((position <= place).to(self.device), moved, 0.0).max()))
         return worst
 
     def drift(self) -> float:
@@ -155,12 +164,13 @@ class Model:
     def _calls(self, windows: int, wanted: int, generator: Any) -> Iterator[tuple[Any, int]]:
         """The windows of each call, in an order of ours, until `wanted` have come; and how many of them are new.
 
-        A call is always full: where windows run out it goes on with the first ones. Otherwise a program could tell
+        Where more are wanted than there are, they come again. A call is always full: where windows run out it goes on
+        with the first ones. Otherwise a program could tell
         by the filling whether it is scored or probed, and look ahead only when it is scored.
         """
         order = self._torch.randperm(windows, generator=generator)
-        for start in range(0, min(windows, wanted), self.batch):
-            yield order[(start + self._torch.arange(self.batch)) % windows], min(self.batch, windows - start)
+        for start in range(0, wanted, self.batch):
+            yield order[(start + self._torch.arange(self.batch)) % windows], min(self.batch, max(0, windows - start))
 
     def _windows(self, tokens: Any, count: int) -> tuple[Any, Any]:
         inputs, targets = tokens[:count], tokens[1 : count + 1]

@@ -18,7 +18,7 @@ from rewardrate.environments.speedrun.data import HIDDEN
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.sandbox import Job, Limits, Result
 
-PROBES = 256
+PROBES = 1024
 "Windows in which later tokens are changed. Looking ahead in a share f of places stays unseen with (1 - f) ** PROBES."
 
 

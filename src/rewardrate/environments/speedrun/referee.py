@@ -13,15 +13,16 @@ from rewardrate.environments.speedrun import data, devices, logs, messages, reev
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.reevaluation import Claim, Finding
 from rewardrate.environments.speedrun.verdict import Status, Verdict
-from rewardrate.errors import InfrastructureError
-from rewardrate.sandbox import Executor, Job, Limits, Result
+from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores
 
 OUTPUT = "stdout.log"
 OUTPUT_BYTES = 64 * 2**20
 OUTPUT_CHARACTERS = 2000
 MODEL = "model.pt"
 FIRST_NUMBER = 1337  # what a script is told to seed its random numbers with, unless it is repeated
-TOGETHER = 16  # attempts whose models are kept at once
+TOGETHER = 16  # attempts whose models are kept at once, at most
+ENOUGH = 0.9  # of the promised memory: whoever had more was killed for going beyond it
 OnDone = Callable[[int, Verdict], None]
 
 # The main process of the box: it becomes torchrun. Standard output goes to a file, because a pipe's reader keeps only
@@ -45,20 +46,28 @@ class _Attempt:
 
     job: Job
     spot: int
-    short: bool = False
-    "Whether the machine had less memory to give than the race promises."
+    starved: bool = False
+    """Whether the machine had less memory to give than the race promises, and the kernel killed for want of it while
+    the attempt ran."""
 
 
 class Referee:
     """Runs scripts of one race and judges them by the paper's rules, and by what it recomputes itself.
 
     `minimum` is the weakest isolation to accept. An attempt on a GPU sees the driver's device files besides.
+
+    An executor whose attribute `local` is false runs attempts on other machines: the state of this machine's GPUs and
+    memory then neither refuses nor excuses anything.
     """
 
     def __init__(self, race: Race, executor: Executor, *, minimum: str = "namespaces") -> None:
         data.require(race)
         self.race, self.executor, self.minimum = race, executor, minimum
-        self._seal = data.seal(race)
+        self.local = bool(getattr(executor, "local", True))
+        if not self.local and race.device == "cuda" and not devices.files(race):
+            rule = "attempts are given the GPU device files that this machine has, and it has none"
+            raise InputError("race", race.name, rule, "train on a machine with the GPUs of those that run attempts")
+        self._seal, self._patience = data.seal(race), devices.WAIT_SECONDS
 
     def run(
         self, codes: Sequence[str], on_done: OnDone | None = None, *, numbers: Sequence[int] | None = None
@@ -67,8 +76,9 @@ class Referee:
 
         `numbers` are the random seeds that scripts are told (RACE_SEED), so that repeats of one differ.
 
-        What failed on our side is tried once more. `on_done(index, verdict)` as verdicts are final. Raises
-        InfrastructureError when the shards are no longer those it began with: no verdict could be compared.
+        What failed on our side is tried once more. `on_done(index, verdict)` as verdicts are final: after every
+        `at_once` attempts. Raises InfrastructureError when the shards are no longer those it began with: no verdict
+        could be compared.
         """
         if data.seal(self.race) != self._seal:
             remedy = data.remedy(self.race)
@@ -76,8 +86,9 @@ class Referee:
         drawn = [FIRST_NUMBER] * len(codes) if numbers is None else list(numbers)
         tries = [self._attempt(*pair) for pair in zip(codes, drawn, strict=True)]
         verdicts: dict[int, Verdict] = {}
-        for start in range(0, len(codes), TOGETHER):
-            places = list(range(start, min(start + TOGETHER, len(codes))))
+        self._patience, together = devices.WAIT_SECONDS, self.at_once()
+        for start in range(0, len(codes), together):
+            places = list(range(start, min(start + together, len(codes))))
             verdicts.update(zip(places, self._judged([tries[place] for place in places]), strict=True))
             again = [place for place in places if verdicts[place].status == "infrastructure"]
             if again:
@@ -87,13 +98,29 @@ class Referee:
                     on_done(place, verdicts[place])
         return [verdicts[place] for place in range(len(codes))]
 
+    def at_once(self) -> int:
+        """Attempts whose verdicts come together: as many as a pool runs side by side, so that a kill loses no others.
+
+        At most TOGETHER, for their models are in memory meanwhile; so many where the executor is no pool. One where a
+        pool's attempts need GPUs: all of them use the first ones.
+        """
+        if not isinstance(self.executor, Pool):
+            return TOGETHER
+        if self.race.device == "cuda":
+            return 1
+        most = max(1, len(cores.usable()) // self.race.cores)
+        return max(1, min(self.executor.slots or most, most, TOGETHER))
+
     def _judged(self, attempts: Sequence[_Attempt]) -> list[Verdict]:
-        trouble = devices.trouble(self.race)
+        trouble = devices.trouble(self.race, self._patience) if self.local else ""
         if trouble:
+            self._patience = 0.0  # waited for once; the others are not made to wait as long each
             return [_fault(trouble) for _ in attempts]
-        short = devices.available_bytes() < self.race.memory_bytes
-        attempts = [replace(attempt, short=short) for attempt in attempts]
+        short = self.local and devices.available_bytes() < self.race.memory_bytes
+        kills = devices.memory_kills()
         results = self.executor.run([attempt.job for attempt in attempts])
+        starved = short and devices.memory_kills() > kills
+        attempts = [replace(attempt, starved=starved) for attempt in attempts]
         changed = data.seal(self.race) != self._seal
         first = [self._read(*pair) for pair in zip(attempts, results, strict=True)]
         if changed:
@@ -182,9 +209,7 @@ class Referee:
         if result.status == "sandbox-failure":
             return "infrastructure", f"the sandbox failed: {result.message}"
         if result.status not in ("ok", "timeout"):
-            excuse = devices.excuses(race, result.stderr) if not log.validations else ""
-            if not excuse and attempt.short and not log.validations and _was_killed(result):
-                excuse = "the machine had less memory than the race promises"
+            excuse = self._excuse(attempt, result) if not log.validations else ""
             if excuse:
                 return "infrastructure", f"it could not start: {excuse}"
             return "crash", messages.crash(result.stderr, result.message)
@@ -204,6 +229,12 @@ class Referee:
         return (
             ("cadence-violation", f"{problem} (every {race.cadence} steps and the last)") if problem else (status, "")
         )
+
+    def _excuse(self, attempt: _Attempt, result: Result) -> str:
+        """Why a crash at start-up is not the script's fault; empty when it is. Its own words prove nothing."""
+        if attempt.starved and result.peak_memory_bytes < ENOUGH * self.race.memory_bytes:
+            return "the machine had less memory than the race promises, and killed for want of it"
+        return devices.excuses(self.race, result.stderr) if self.local else ""
 
     def _recomputed(self, first: Sequence[tuple[Verdict, list[Claim]]]) -> list[Verdict]:
         verdicts = [verdict for verdict, _ in first]
@@ -262,10 +293,6 @@ def hidden_paths(race: Race) -> tuple[Path, ...]:
 
 def _fault(words: str) -> Verdict:
     return Verdict("infrastructure", False, None, None, False, FLOOR_SECONDS, 0, words)
-
-
-def _was_killed(result: Result) -> bool:
-    return result.signal == 9 or "Signal 9 (SIGKILL)" in result.stderr
 
 
 def _output(result: Result) -> str:

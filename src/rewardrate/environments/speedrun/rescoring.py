@@ -59,7 +59,9 @@ def rescore(
     replaced by the race's own.
     """
     if not found:
-        raise InputError("records", str(referee.race.seeds), "there is no NAME/train_gpt.py in that folder")
+        raise InputError(
+            "records", str(referee.race.seeds), "there is no NAME/train_gpt.py or NAME/edits.txt in that folder"
+        )
     race = referee.race
     _check_out(out)
     adapted = [replace(seed, code=race.with_constants(seed.code)) for seed in found]

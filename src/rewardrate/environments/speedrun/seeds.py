@@ -2,7 +2,8 @@
 
 A folder of records, one folder each:
 
-    NAME/train_gpt.py    the script
+    NAME/train_gpt.py    the script; or
+    NAME/edits.txt       edit blocks (`edits`) that make it from the race's own script, or the word NO_CHANGE
     NAME/record.toml     what it came to on this machine: valid, loss, seconds, message
 
 `rewardrate speedrun rescore` runs them all and writes the records anew: a time from another machine is another clock.
@@ -20,12 +21,15 @@ from typing import Annotated
 from rewardrate import config
 from rewardrate.config import AtLeast
 from rewardrate.environments.outcome import FLOOR_SECONDS, Outcome
-from rewardrate.environments.speedrun.edits import CHARACTERS
+from rewardrate.environments.speedrun import edits
+from rewardrate.environments.speedrun.edits import CHARACTERS, EditRefused
+from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.rewards import RaceRewards
 from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.errors import InputError
 
-SCRIPT, RECORD = "train_gpt.py", "record.toml"
+SCRIPT, EDITS, RECORD = "train_gpt.py", "edits.txt", "record.toml"
+NO_CHANGE = "NO_CHANGE"
 
 
 @dataclass(frozen=True)
@@ -64,26 +68,51 @@ class Seed:
         return Outcome(usable, earned, record.loss, seconds, message, "ok" if usable else "error", self.code)
 
 
-def read(folder: Path) -> list[Seed]:
-    """The seeds of a folder, by name; none when there is no such folder. Raises InputError for one that is broken."""
+def read(folder: Path, race: Race | None = None) -> list[Seed]:
+    """The seeds of a folder, by name; none when there is no such folder. Raises InputError for one that is broken.
+
+    `race`: whose script the seeds that are edits are made from.
+    """
     if not folder.is_dir():
         return []
-    return [_one(path.parent) for path in sorted(folder.glob(f"*/{SCRIPT}"))]
+    found = {path.parent for name in (SCRIPT, EDITS) for path in folder.glob(f"*/{name}")}
+    return [read_one(path, race) for path in sorted(found)]
 
 
-def _one(folder: Path) -> Seed:
-    try:
-        code = (folder / SCRIPT).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError("seed", str(folder / SCRIPT), f"it cannot be read as text ({error})") from None
+def read_one(folder: Path, race: Race | None = None) -> Seed:
+    """The seed in a folder of its own. Raises InputError for one that is broken."""
+    whole = folder / SCRIPT
+    code = _text(whole) if whole.exists() or not (folder / EDITS).exists() else _edited(folder, race)
     if len(code) > CHARACTERS:
-        raise InputError("seed", str(folder), f"its script has {len(code):,} characters; at most {CHARACTERS:,}")
+        raise InputError("seed", folder.name, f"its script has {len(code):,} characters; at most {CHARACTERS:,}")
     path = folder / RECORD
     record = config.build(Record, config.read_toml(path), f"{folder.name}: ") if path.exists() else Record()
     if record.valid and (record.loss is None or record.seconds <= 0):
         remedy = "run rewardrate speedrun rescore"
         raise InputError("seed", folder.name, "its record is valid and has no loss or no seconds", remedy)
     return Seed(folder.name, code, record)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("seed", path.parent.name, f"{path} cannot be read as text ({error})") from None
+
+
+def _edited(folder: Path, race: Race | None) -> str:
+    """The race's script with the seed's edits, on the same terms as a policy's, and with the race's constants."""
+    text = _text(folder / EDITS)
+    if race is None:
+        raise InputError("seed", folder.name, f"{EDITS} changes a race's script, and no race is given", f"add {SCRIPT}")
+    if text.strip() == NO_CHANGE:
+        return race.baseline
+    try:
+        return race.with_constants(edits.apply(race.script_text, text).code)
+    except (EditRefused, InputError) as error:
+        why = error.reason if isinstance(error, EditRefused) else "constants"
+        rule = f"{folder / EDITS} does not fit {race.script} ({why}): {error}"
+        raise InputError("seed", folder.name, rule, f"mend it, or put the whole {SCRIPT} there") from None
 
 
 def write(folder: Path, seeds: Sequence[Seed]) -> None:

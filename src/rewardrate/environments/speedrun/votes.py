@@ -21,6 +21,7 @@ from rewardrate.config import AtLeast
 from rewardrate.environments.speedrun import prompts
 from rewardrate.environments.speedrun.hardware import Hardware
 from rewardrate.environments.speedrun.race import Race
+from rewardrate.environments.speedrun.replies import PaidReplies
 
 Ruling = Literal["intact", "modified", "no-vote"]
 READ = 20_000  # characters of a reply in which the vote is looked for
@@ -29,11 +30,12 @@ OBJECTS = 200
 
 @dataclass(frozen=True)
 class VoteSettings(EndpointSettings):
-    """The model that judges; the defaults are the paper's and the authors'."""
+    """The model that judges; the defaults are the paper's, and where it is silent the implementer's."""
 
     temperature: Annotated[float, AtLeast(0)] | None = 0.0
-    new_tokens: Annotated[int, AtLeast(1)] = 300
-    timeout_seconds: Annotated[float, AtLeast(0.01)] = 180.0
+    new_tokens: Annotated[int, AtLeast(1)] = 16_384
+    "A model that thinks first needs them; the authors' code allows 300, in which such a model says nothing."
+    timeout_seconds: Annotated[float, AtLeast(0.01)] = 240.0
     retries: Annotated[int, AtLeast(0)] = 2
     parallel: Annotated[int, AtLeast(1)] = 24
     votes: Annotated[int, AtLeast(1)] = 3
@@ -63,6 +65,7 @@ class ModelJudge:
     def __init__(self, race: Race, settings: VoteSettings, hardware: Hardware) -> None:
         self.race, self.settings, self.hardware = race, settings, hardware
         self._chat = Chat(settings)
+        self.replies = PaidReplies()
 
     def judge(self, codes: Sequence[str]) -> list[Judgement]:
         """All votes on all scripts, `parallel` at once. Nothing is raised: a vote that fails is not usable."""
@@ -77,7 +80,7 @@ class ModelJudge:
     def _vote(self, code: str, number: int, stop: threading.Event) -> Vote:
         try:
             request = self._chat.request(prompts.vote(self.race, code, self.hardware), number)
-            return read(self._chat.complete(request, stop).text)
+            return read(self.replies.ask(self._chat, request, stop, lambda text: read(text).verdict != "no-vote"))
         except (Refused, GivenUp) as refusal:
             return Vote("no-vote", f"not answered: {refusal}".rstrip(": "))
         except Exception as error:

@@ -24,11 +24,13 @@ class AttemptView {
   }
 
   head(table, place) {
-    const pills = [nameOf(table, this.page.runs), `step ${table.step[place]}`, `chain ${table.row[place]}`,
-      table.statuses[table.status[place]], `${table.tokens[place]} tokens`];
+    const name = titleOf(table, place), pills = [nameOf(table, this.page.runs)];
+    if (!isSeed(table, place)) {
+      pills.push(`step ${table.step[place]}`, `chain ${table.row[place]}`, table.statuses[table.status[place]], `${table.tokens[place]} tokens`);
+    }
     if (table.flags[place] & 1) pills.push('cores were shared while it ran');
     if (table.flags[place] & 2) pills.push('fits no model');
-    return html('div', { class: 'row' }, html('h3', { tabindex: -1 }, `Attempt ${table.id[place]}`),
+    return html('div', { class: 'row' }, html('h3', { tabindex: -1 }, name[0].toUpperCase() + name.slice(1)),
       pills.map((pill) => html('span', { class: 'pill' }, pill)));
   }
 
@@ -50,18 +52,18 @@ class AttemptView {
       fact('reward', number(table.reward[place]), change('reward', 1, '')),
       fact('seconds', seconds(table.seconds[place]), change('seconds', -1, ' s')),
       fact('relative reward', number(table.relative[place])),
-      fact('parent', parent < 0 ? 'base prompt' : `attempt ${table.id[parent]}`,
+      fact('parent', parent < 0 ? (isSeed(table, place) ? 'none' : 'base prompt') : titleOf(table, parent),
         parent < 0 ? null : html('small', { class: 'soft' }, table.valid[parent] ? `${number(table.score[parent])} in ${seconds(table.seconds[parent])}` : 'not valid')));
   }
 
   descent(run, table, place) {
     const line = this.page.lineage.ancestry(place).reverse();
     const shown = line.length > 12 ? [...line.slice(0, 3), null, ...line.slice(-8)] : line;
-    return html('div', { class: 'descent', 'aria-label': 'line of descent' }, html('span', { class: 'soft' }, 'base prompt'),
+    return html('div', { class: 'descent', 'aria-label': 'line of descent' }, html('span', { class: 'soft' }, this.page.lineage.label(-1)),
       shown.map((i) => [html('span', { class: 'soft' }, '→'), i === null
         ? html('span', { class: 'soft' }, `${line.length - 11} more`)
         : html('button', { type: 'button', 'aria-pressed': String(i === place), click: () => this.page.open(run, i, false) },
-          `${table.id[i]}: ${this.page.lineage.label(i)}`)]));
+          isSeed(table, i) ? titleOf(table, i) : `${table.id[i]}: ${this.page.lineage.label(i)}`)]));
   }
 
   tabs(table, place, parent, { code, output, before }) {
@@ -69,7 +71,7 @@ class AttemptView {
     const views = {};
     if (parent >= 0) {
       views.difference = () => (code === null || before === null ? html('p', {}, `a script was ${missing}`)
-        : diffView(before, code, [`parent: attempt ${table.id[parent]}`, `attempt ${table.id[place]}`]));
+        : diffView(before, code, [`parent: ${titleOf(table, parent)}`, titleOf(table, place)]));
     }
     views.script = () => html('pre', { tabindex: 0 }, code === null ? missing : code || '(the reply held no script)');
     if (output) views.output = () => html('pre', { tabindex: 0 }, output);

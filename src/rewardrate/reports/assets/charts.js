@@ -115,7 +115,7 @@ class Cursor {
       if (!table) continue;
       table.id.forEach((_, place) => {
         const value = table[metric][place];
-        if (table.valid[place] && typeof value === 'number') {
+        if (table.valid[place] && table.id[place] > 0 && typeof value === 'number') {
           this.found.push({ run, place, x: this.toX(table.seconds[place]), y: this.toY(value) });
         }
       });

@@ -124,7 +124,8 @@ class Lineage {
       dots.append(this.node(node, x(node), y(node)));
     }
     this.tree.replaceChildren(svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'presentation' }, edges, dots));
-    this.words.textContent = `${nodes.length - 1} of ${table.id.length.toLocaleString('en')} attempts shown; green leads to the best`;
+    const seeds = nodes.filter((node) => isSeed(table, node.i)).length, count = table.id.length - table.seeds.length;
+    this.words.textContent = `${nodes.length - 1 - seeds} of ${count.toLocaleString('en')} attempts shown; green leads to the best`;
   }
 
   room(node) {
@@ -137,25 +138,27 @@ class Lineage {
 
   label(i) {
     const { table } = this;
-    if (i < 0) return 'base prompt';
+    if (i < 0) return table.seeds.length ? 'start' : 'base prompt';
+    if (isSeed(table, i)) return titleOf(table, i).replace(/^(.{19}).{2,}$/, '$1…');
     if (!table.valid[i]) return `${table.statuses[table.status[i]]} · ${seconds(table.seconds[i])}`;
     return `${number(table.score[i] ?? table.reward[i], 4)} · ${seconds(table.seconds[i])}`;
   }
 
   node(node, x, y) {
     const { table } = this, { i } = node;
-    const valid = i < 0 || table.valid[i];
+    const valid = i < 0 || table.valid[i] || isSeed(table, i);
     const classes = ['node', valid ? '' : 'failed', i >= 0 && table.id[i] === table.best ? 'best' : '',
       i === this.chosen ? 'chosen' : '', i === this.at ? 'at' : ''].filter(Boolean).join(' ');
     const dot = svg('circle', { cx: x, cy: y, r: i < 0 ? 4 : 5.5 });
-    if (valid) dot.style.fill = i < 0 ? 'var(--soft)' : `var(--age${this.shade(i)})`;
+    if (valid) dot.style.fill = i < 0 || isSeed(table, i) ? 'var(--soft)' : `var(--age${this.shade(i)})`;
     const text = svg('text', { x: x + 11, y: y + 4 }, this.label(i));
     const group = svg('g', {
       class: classes, 'data-place': i, role: 'treeitem', 'aria-level': node.depth + 1,
       'aria-selected': String(i === this.chosen), 'aria-expanded': node.kids.length ? 'true' : this.hidden(i) ? 'false' : null,
     }, svg('rect', { class: 'hit', x: x - 9, y: y - 11, width: COLUMN - 22, height: 22, rx: 5 }), dot, text);
-    group.append(svg('title', {}, i < 0 ? 'attempts that began from the base prompt'
-      : `attempt ${table.id[i]}, step ${table.step[i]}: ${this.label(i)}`));
+    group.append(svg('title', {}, i < 0 ? (table.seeds.length ? 'seeds, and attempts that had no parent' : 'attempts that began from the base prompt')
+      : isSeed(table, i) ? `${titleOf(table, i)}: ${number(table.score[i])} in ${seconds(table.seconds[i])}`
+      : `${titleOf(table, i)}, step ${table.step[i]}: ${this.label(i)}`));
     if (this.hidden(i) > 0) {
       group.append(svg('text', { class: 'more', x: x + 19 + 7.2 * this.label(i).length, y: y + 4, 'data-more': i }, `+${this.hidden(i)}`));
     }
@@ -167,7 +170,7 @@ class Lineage {
     this.ranks ||= new Map();
     if (!this.ranks.has(this.run)) {
       const { table } = this;
-      this.ranks.set(this.run, table.reward.filter((_, place) => table.valid[place]).map(Number).sort((a, b) => a - b));
+      this.ranks.set(this.run, table.reward.filter((_, place) => table.valid[place] && table.id[place] > 0).map(Number).sort((a, b) => a - b));
     }
     const sorted = this.ranks.get(this.run), value = Number(this.table.reward[i]);
     let low = 0, high = sorted.length;
@@ -244,6 +247,10 @@ class Lineage {
     if (this.table.best !== null) this.page.open(this.run, this.place.get(this.table.best), false);
   }
 }
+
+// A race's seeds stand before the attempts and have negative numbers: scripts that were there before the run.
+const isSeed = (table, place) => place >= 0 && table.id[place] < 0;
+const titleOf = (table, place) => (isSeed(table, place) ? `seed ${table.seeds[-table.id[place] - 1]}` : `attempt ${table.id[place]}`);
 
 function nameOf(run, runs) {
   const parts = [run.arm];
