@@ -79,6 +79,18 @@ def test_seconds_that_only_some_inner_steps_give_are_refused(scripted):
         env.step(np.array([0, 0]))
 
 
+def test_an_entry_of_the_environment_that_would_be_lost_is_refused(scripted):
+    env = OptionsWrapper(scripted([1.0], [1.0], extra={"steps": 99}), (1,))
+    env.reset()
+    with pytest.raises(InputError, match=r"info\['steps'\] = 99.*rename yours"):
+        env.step(np.array([0, 0]))
+
+
+def test_options_go_inside_of_the_price(scripted):
+    with pytest.raises(InputError, match="it prices time already; price the options instead"):
+        OptionsWrapper(RewardRateWrapper(scripted([1.0], [1.0])), (4,))
+
+
 @pytest.mark.parametrize("lengths", [(), "12", 4, (0,), (1.5,), (2, 2), (True,), None], ids=repr)
 def test_impossible_lengths_are_refused(lengths):
     with pytest.raises(InputError, match="lengths"):
@@ -108,6 +120,8 @@ def test_continuous_actions_make_a_tuple_space():
     assert isinstance(env.action_space, spaces.Tuple)
     env.reset(seed=0)
     assert env.step((np.array([0.5], dtype=np.float32), 1))[4]["seconds"] == 5.0
+    with pytest.raises(InputError, match="an array needs the type float32"):
+        env.step((np.array([0.5]), 0))
 
 
 def test_discrete_actions_may_start_anywhere():

@@ -67,7 +67,9 @@ def test_a_state_of_another_price_or_a_damaged_one_is_refused_and_changes_nothin
     damaged = [
         (None, "not the state of a price"),
         ({}, "not the state of a price"),
-        ({**before, "settings": {"chains": 4}}, "this price has"),
+        ({**before, "settings": {"chains": 4}}, "this price has.*as the saved one was made"),
+        (Price("totals", every=64, charge="mean").state_dict(), "'charge': 'mean'"),
+        (Price("totals", every=64, price_scale=0.5).state_dict(), "'price_scale': 0.5"),
         ({**before, "estimator": other["estimator"]}, "this is a Totals"),
         ({**before, "round": {"reward": [0.0], "seconds": [0.0], "steps": 0}}, "8 finite totals"),
         ({**before, "round": {**before["round"], "seconds": [-1.0] * 8}}, "cannot be restored"),
@@ -114,14 +116,17 @@ def test_a_round_that_the_estimator_refuses_changes_nothing():
     ("settings", "words"),
     [
         ({"estimator": "totls"}, "did you mean 'totals'"),
-        ({"estimator": 3}, "an estimator of `rates`"),
+        ({"estimator": 0.3}, r"an estimator of `rates`.*rates.Fixed\(0.3\)"),
+        ({"estimator": [3]}, "an estimator of `rates`"),
+        ({"estimator": "totals", "window": 2}, "Totals takes single rows.*forgetting"),
+        ({"window": 2}, "would not see the window"),
         ({"estimator": "niw", "chains": 1}, "NIW compares chains"),
         ({"chains": 0}, "chains = 0"),
         ({"every": 0}, "every = 0"),
         ({"chains": 8, "every": 4}, "a step for each of the 8 chains"),
         ({"charge": "men"}, "did you mean 'mean'"),
         ({"price_scale": -1.0}, "price_scale = -1"),
-        ({"window": 0}, "window = 0"),
+        ({"estimator": "niw", "window": 0}, "window = 0"),
     ],
 )
 def test_a_wrong_setting_is_named(settings, words):
@@ -175,4 +180,4 @@ def test_a_window_forgets_old_rounds():
         for seed in range(10):
             price.add(*PROCESS.faster(factor).draw(np.random.default_rng(seed), 64))
     assert price.estimate.mean == pytest.approx(PROCESS.faster(4.0).rate, rel=0.15)
-    assert "window=2" in repr(price)
+    assert "window=2, charge='rate', price_scale=1.0" in repr(price)

@@ -13,8 +13,9 @@ pytest.importorskip("stable_baselines3", reason="needs the gym extra: pip instal
 
 import gymnasium
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import ConvertCallback
+from stable_baselines3.common.callbacks import ConvertCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
 from rewardrate import rates
@@ -80,24 +81,38 @@ def test_environments_in_processes_of_their_own_share_one_price():
 
 @pytest.mark.parametrize("seconds", [None, -1.0, math.nan, math.inf], ids=repr)
 def test_bad_seconds_are_refused(scripted, seconds):
-    env = RewardRateVecEnv(DummyVecEnv([lambda: scripted([1.0], [seconds])]))
+    env = RewardRateVecEnv(DummyVecEnv([lambda: scripted([1.0], [1.0]), lambda: scripted([1.0], [seconds])]))
     env.reset()
-    with pytest.raises(InputError, match="seconds"):
-        env.step(np.zeros(1, dtype=np.int64))
+    with pytest.raises(InputError, match=r"infos\[1\]\['seconds'\]"):
+        env.step(np.zeros(2, dtype=np.int64))
 
 
 def test_rewards_are_normalised_after_they_are_priced():
     priced = RewardRateVecEnv(make_vec_env(QUEUE, n_envs=2, seed=0), Price(chains=2, every=32))
     small(VecNormalize(priced, norm_obs=False)).learn(128)
     assert 0.1 < priced.price.rate < 2.0  # in the task's own units
-    twice = RewardRateVecEnv(priced, Price(chains=2))
-    twice.reset()
-    with pytest.raises(InputError, match="price time once"):
-        twice.step(np.zeros(2, dtype=np.int64))
+    with pytest.raises(InputError, match="it prices time already; wrap it once"):
+        RewardRateVecEnv(VecNormalize(priced, norm_obs=False, norm_reward=False), Price(chains=2))
+    with pytest.raises(InputError, match="put VecNormalize outside"):
+        RewardRateVecEnv(VecNormalize(make_vec_env(QUEUE, n_envs=2), norm_obs=False))
+    RewardRateVecEnv(VecNormalize(make_vec_env(QUEUE, n_envs=2), norm_obs=False, norm_reward=False))
+
+
+def test_a_model_is_evaluated_without_moving_the_price_it_learns_by():
+    env = VecNormalize(
+        RewardRateVecEnv(make_vec_env(QUEUE, n_envs=2, seed=0), Price(chains=2, every=64)), norm_obs=False
+    )
+    limited = {"max_episode_steps": 20}
+    held = RewardRateVecEnv(make_vec_env(QUEUE, n_envs=2, seed=1, env_kwargs=limited), rates.Fixed(0.0))
+    held = VecNormalize(held, norm_obs=False, training=False, norm_reward=False)
+    evaluate = EvalCallback(held, eval_freq=32, n_eval_episodes=2, verbose=0)
+    small(env).learn(128, callback=evaluate)
+    assert env.venv.price.estimate.count == 4  # a row of each chain in each of two rounds
+    assert 0 < evaluate.last_mean_reward < 40  # as earned: twenty steps, nothing charged
 
 
 def test_a_price_for_another_number_of_environments_is_refused():
-    with pytest.raises(InputError, match="8 chains for 2 environments"):
+    with pytest.raises(InputError, match=r"8 chains for 2 environments; make it with Price\(..., chains=2\)"):
         RewardRateVecEnv(make_vec_env(QUEUE, n_envs=2), Price())
 
 
@@ -120,6 +135,21 @@ def test_the_callback_saves_the_price_beside_the_model_and_another_run_goes_on_w
     loaded.learn(128, callback=[callback, ConvertCallback(lambda *_: seen.append(again.price.rate) or True)])
     assert seen[0] == env.price.rate > 0
     assert again.price.estimate.count > env.price.estimate.count
+
+
+@pytest.mark.parametrize(("charge", "scale"), [("rate", 0.25), ("mean", 1.0)])
+def test_the_callback_logs_what_is_charged(scripted, charge, scale):
+    sign = {"rate": 1.0, "mean": -1.0}[charge]
+    made = [lambda: scripted([3.0 * sign] * 8, [2.0] * 8) for _ in range(2)]
+    env = RewardRateVecEnv(DummyVecEnv(made), Price("totals", chains=2, every=64, charge=charge, price_scale=scale))
+    model, logged = small(env), []
+    callback = RateCallback(env)
+    model.set_logger(Logger(None, []))
+    record = model.logger.record
+    model.logger.record = lambda name, value, *rest, **more: (logged.append((name, value)), record(name, value))[1]
+    model.learn(64, callback=callback)
+    assert dict(logged)["rewardrate/rate"] == env.price.rate == 1.5 * sign * scale
+    assert dict(logged)["rewardrate/mean"] == 1.5 * sign
 
 
 def test_a_saved_price_is_loaded_once_and_later_training_goes_on_with_what_was_learned(tmp_path):

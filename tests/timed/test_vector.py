@@ -120,6 +120,37 @@ def test_seconds_that_gymnasium_has_cut_to_whole_numbers_are_refused(scripted):
         env.step([0, 0])
 
 
+class OneClock(gymnasium.vector.VectorWrapper):
+    """All environments in lock-step: seconds in the form that its maker chose."""
+
+    def __init__(self, env, seconds):
+        super().__init__(env)
+        self.seconds = seconds
+
+    def step(self, actions):
+        *found, info = self.env.step(actions)
+        return *found, {**info, "seconds": self.seconds, "_seconds": np.ones(2, dtype=bool)}
+
+
+@pytest.mark.parametrize("seconds", [0.5, np.float64(0.5), np.ones(1), np.ones(3), [0.5]], ids=repr)
+def test_seconds_of_another_number_of_environments_are_refused(scripted, seconds):
+    env = RewardRateVectorWrapper(OneClock(SyncVectorEnv(makers(scripted)), seconds))
+    env.reset()
+    with pytest.raises(InputError, match=r"info\['seconds'\] = .*for one clock: np.full\(2, seconds\)"):
+        env.step([0, 0])
+    good = RewardRateVectorWrapper(OneClock(SyncVectorEnv(makers(scripted)), np.full(2, 0.5)), rates.Fixed(1.0))
+    good.reset()
+    assert good.step([0, 0])[1].tolist() == [19.5, 29.5]
+
+
+def test_time_is_not_priced_twice_where_every_step_ends_an_episode(scripted):
+    priced = [lambda: RewardRateWrapper(scripted([1.0], [2.0]), rates.Fixed(0.25)) for _ in range(2)]
+    env = RewardRateVectorWrapper(SyncVectorEnv(priced, autoreset_mode=AutoresetMode.SAME_STEP), rates.Fixed(0.25))
+    env.reset()
+    with pytest.raises(InputError, match=r"info\['final_info'\]\['reward'\].*price time once"):
+        env.step([0, 0])
+
+
 def test_a_bad_reward_is_refused_naming_the_environment(scripted):
     made = [lambda: scripted([1.0] * 2, [1.0] * 2), lambda: scripted([math.nan] * 2, [1.0] * 2)]
     env = RewardRateVectorWrapper(SyncVectorEnv(made))

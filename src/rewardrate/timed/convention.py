@@ -53,7 +53,8 @@ class WallClock(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordCon
         taken = time.perf_counter() - start
         if KEY in info:
             rule = "the environment keeps its own time, so there is nothing to measure"
-            raise InputError(f"info[{KEY!r}]", info[KEY], rule, "take WallClock away")
+            remedy = "take WallClock away, or put it inside of the wrapper that counts seconds"
+            raise InputError(f"info[{KEY!r}]", info[KEY], rule, remedy)
         return observation, reward, terminated, truncated, {**info, KEY: max(taken, self.floor_seconds)}
 
 
@@ -72,12 +73,12 @@ def nondeterministic(spec: Any) -> Any:
     return spec
 
 
-def seconds_in(info: Mapping[str, Any]) -> float:
-    """The seconds of a step, checked: a finite positive number, or InputError."""
+def seconds_in(info: Mapping[str, Any], field: str = f"info[{KEY!r}]") -> float:
+    """The seconds of a step, checked: a finite positive number, or InputError, which names them `field`."""
     if KEY not in info:
         rule = "a timed environment puts the seconds of every step there"
-        raise InputError(f"info[{KEY!r}]", None, rule, "add them in step(), or wrap the environment in timed.WallClock")
-    return positive_seconds(f"info[{KEY!r}]", info[KEY])
+        raise InputError(field, None, rule, "add them in step(), or wrap the environment in timed.WallClock")
+    return positive_seconds(field, info[KEY])
 
 
 def positive_seconds(field: str, value: Any) -> float:
@@ -125,9 +126,7 @@ def check_timed(env: gymnasium.Env[Any, Any], *, steps: int = 100, seed: int = 0
     for step in range(steps):
         _, reward, terminated, truncated, info = env.step(env.action_space.sample())
         finite_reward(f"reward of step {step}", reward)
-        if KEY not in info:
-            seconds_in(info)
-        total += positive_seconds(f"info[{KEY!r}] of step {step}", info[KEY])
+        total += seconds_in(info, f"info[{KEY!r}] of step {step}")
         if terminated or truncated:
             env.reset()
     return total

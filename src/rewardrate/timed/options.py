@@ -14,6 +14,9 @@ from gymnasium.utils import RecordConstructorArgs
 from rewardrate.errors import InputError
 from rewardrate.rates.settings import real, whole
 from rewardrate.timed.convention import KEY, finite_reward, positive_seconds, single
+from rewardrate.timed.wrapper import refuse_twice
+
+STEPS = "steps"
 
 
 class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstructorArgs):
@@ -32,7 +35,7 @@ class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstr
         *,
         step_seconds: float | None = None,
     ) -> None:
-        single(env, "give it to make_vec: wrappers=[timed.OptionsWrapper]")
+        refuse_twice(single(env, "give it to make_vec: wrappers=[timed.OptionsWrapper]"), "price the options instead")
         RecordConstructorArgs.__init__(self, lengths=lengths, step_seconds=step_seconds)
         gymnasium.Wrapper.__init__(self, env)
         self.lengths = _lengths(lengths)
@@ -58,14 +61,22 @@ class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstr
             total += finite_reward("reward", reward)
             times.append(info.get(KEY))
             steps += 1
-        return observation, total, terminated, truncated, {**info, KEY: self._seconds(times), "steps": steps}
+            if STEPS in info:
+                raise InputError(
+                    f"info[{STEPS!r}]", info[STEPS], "the wrapper writes this entry itself", "rename yours"
+                )
+        return observation, total, terminated, truncated, {**info, KEY: self._seconds(times), STEPS: steps}
 
     def _pair(self, action: Any) -> tuple[Any, int]:
         """The inner action and the index of a length, checked."""
         discrete = isinstance(self.action_space, spaces.MultiDiscrete)
         pair = np.asarray(action) if discrete else action
         if not self.action_space.contains(pair) or (discrete and pair.dtype.kind not in "iu"):
-            raise InputError("action", action, f"it must be (action, index of a length) in {self.action_space}")
+            rule = f"it must be (action, index of a length) in {self.action_space}"
+            kinds = (
+                [space.dtype for space in self.action_space if isinstance(space, spaces.Box)] if not discrete else []
+            )
+            raise InputError("action", action, rule, f"an array needs the type {kinds[0]}" if kinds else "")
         return (np.int64(pair[0]) + self._start if discrete else pair[0]), int(pair[1])
 
     def _seconds(self, times: list[Any]) -> float:

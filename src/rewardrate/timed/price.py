@@ -44,7 +44,9 @@ class Price:
             estimator = Totals(forgetting=0.9)  # follows a policy that learns; 1.0 would price it by its youth
         self.estimator = rates.make(estimator) if isinstance(estimator, str) else estimator
         if not isinstance(self.estimator, Estimator):
-            raise InputError("estimator", estimator, "it must be an estimator of `rates`, or the name of one")
+            number = isinstance(estimator, (int, float)) and not isinstance(estimator, bool)
+            remedy = f"for a price that stands still: rates.Fixed({estimator!r})" if number else ""
+            raise InputError("estimator", estimator, "it must be an estimator of `rates`, or the name of one", remedy)
         self.every = whole("every", every, 1)
         self.chains = whole("chains", chains, 1)
         if self.estimator.feeds == "totals" and self.chains < 2:
@@ -59,6 +61,9 @@ class Price:
         self.charge: Charge = charge
         self.price_scale = real("price_scale", price_scale, lambda number: number >= 0, "be finite, not negative")
         self._totals = Accumulators(self.chains, window=window)
+        if window is not None and self.estimator.feeds != "totals":
+            rule = f"{type(self.estimator).__name__} takes single rows, not totals, and would not see the window"
+            raise InputError("window", window, rule, "use 'niw', or forget: rates.Totals(forgetting=0.9)")
         self._round = _Round(np.zeros(self.chains), np.zeros(self.chains), 0)
 
     @property
@@ -125,8 +130,9 @@ class Price:
         return _Round(np.zeros(self.chains), np.zeros(self.chains), 0)
 
     def settings(self) -> dict[str, Any]:
-        """What a saved state must agree with; price_scale and charge may differ."""
-        return {"chains": self.chains, "every": self.every, "window": self.window}
+        """What a saved state must agree with."""
+        size = {"chains": self.chains, "every": self.every, "window": self.window}
+        return {**size, "charge": self.charge, "price_scale": self.price_scale}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, as plain JSON."""
@@ -143,7 +149,8 @@ class Price:
         if not isinstance(state, Mapping) or set(state) != {"settings", "estimator", "totals", "round"}:
             raise InputError("state", state, "it is not the state of a price")
         if state["settings"] != self.settings():
-            raise InputError("state.settings", state["settings"], f"this price has {self.settings()}")
+            remedy = "make the price as the saved one was made; estimator.load_state_dict takes the estimate alone"
+            raise InputError("state.settings", state["settings"], f"this price has {self.settings()}", remedy)
         totals = Accumulators(self.chains, window=self.window)
         totals.load_state_dict(state["totals"])
         part = _parse_round(state["round"], self.chains)
@@ -176,3 +183,12 @@ def _parse_round(saved: Any, chains: int) -> _Round:
 def as_price(price: Price | Estimator | str | None, **settings: Any) -> Price:
     """The price that is meant: itself, or one around an estimator or the name of one."""
     return price if isinstance(price, Price) else Price(price, **settings)
+
+
+def price_for(price: Price | Estimator | str | None, environments: int) -> Price:
+    """The price of a vector of environments: each is a chain of it."""
+    found = as_price(price, chains=environments, every=max(1024, environments))
+    if found.chains != environments:
+        rule = f"it has {found.chains} chains for {environments} environments"
+        raise InputError("price", found, rule, f"make it with Price(..., chains={environments})")
+    return found

@@ -15,8 +15,8 @@ import numpy as np
 
 from rewardrate.errors import InputError, MissingExtra
 from rewardrate.rates.settings import whole
-from rewardrate.timed.convention import KEY, finite_reward, positive_seconds, seconds_in
-from rewardrate.timed.price import as_price
+from rewardrate.timed.convention import KEY, finite_reward, seconds_in
+from rewardrate.timed.price import Price, price_for
 from rewardrate.timed.wrapper import refuse_taken
 
 EXTENSION = ".rate.json"
@@ -68,11 +68,12 @@ def _callback() -> type:
         raise MissingExtra("RateCallback", "stable-baselines3", "gym") from None
 
     class RateCallback(BaseCallback):
-        """Logs the price, and saves model.zip with model.rate.json at `path` every `every` rollouts and at the end.
+        """Logs what a second costs and the mean of the estimate, and saves the model with its price.
 
-        `load` names a model whose price to go on with when training first starts; later calls of `learn` with the same
-        callback go on with the price as it is then. `price` is the `Price`, or the wrapper, that the environments of
-        the model use. path=None saves nothing.
+        model.zip and model.rate.json stand at `path`, written every `every` rollouts and at the end; path=None saves
+        nothing. `load` names a model whose price to go on with when training first starts; later calls of `learn` with
+        the same callback go on with the price as it is then. `price` is the `Price`, or the wrapper, that the
+        environments of the model use.
         """
 
         def __init__(
@@ -100,9 +101,8 @@ def _callback() -> type:
 
         def _on_rollout_end(self) -> None:
             price: Any = getattr(self.saved, "price", self.saved)
-            estimate = price.estimate
-            self.logger.record("rewardrate/rate", estimate.rate)
-            self.logger.record("rewardrate/mean", estimate.mean)
+            self.logger.record("rewardrate/rate", price.rate)
+            self.logger.record("rewardrate/mean", price.estimate.mean)
             self.rollouts += 1
             if self.rollouts % self.every == 0:
                 self.save()
@@ -122,7 +122,7 @@ def _callback() -> type:
 
 def _vec_env() -> type:
     try:
-        from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+        from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
     except ImportError:
         raise MissingExtra("RewardRateVecEnv", "stable-baselines3", "gym") from None
 
@@ -137,11 +137,16 @@ def _vec_env() -> type:
             if not isinstance(venv, VecEnv):
                 rule, remedy = "it must be a VecEnv of Stable-Baselines3", "make one with make_vec_env"
                 raise InputError("venv", venv, rule, remedy)
+            inner = venv
+            while isinstance(inner, VecEnvWrapper):
+                if isinstance(getattr(inner, "price", None), Price):
+                    raise InputError("venv", inner, "it prices time already", "wrap it once")
+                if isinstance(inner, VecNormalize) and inner.norm_reward:
+                    rule = "its rewards are rescaled as it goes, and a rate of such rewards means nothing"
+                    raise InputError("venv", inner, rule, "put VecNormalize outside, or give it norm_reward=False")
+                inner = inner.venv
             super().__init__(venv)
-            self.price = as_price(price, chains=self.num_envs, every=max(1024, self.num_envs))
-            if self.price.chains != self.num_envs:
-                rule = f"it has {self.price.chains} chains for {self.num_envs} environments"
-                raise InputError("price", self.price, rule)
+            self.price = price_for(price, self.num_envs)
             self.differential_return = np.zeros(self.num_envs)
 
         def reset(self) -> Any:
@@ -155,7 +160,7 @@ def _vec_env() -> type:
             for info in infos:
                 refuse_taken(info)
             earned = np.array([finite_reward(f"reward[{i}]", value) for i, value in enumerate(reward)])
-            seconds = np.array([_row_seconds(i, info) for i, info in enumerate(infos)])
+            seconds = np.array([seconds_in(info, f"infos[{i}][{KEY!r}]") for i, info in enumerate(infos)])
             rate, left = self.price.rate, self.price.relative(earned, seconds)
             self.price.add(earned, seconds, np.arange(self.num_envs))
             self.differential_return += left
@@ -174,10 +179,6 @@ def _vec_env() -> type:
             self.price.load_state_dict(state)
 
     return RewardRateVecEnv
-
-
-def _row_seconds(row: int, info: Mapping[str, Any]) -> float:
-    return positive_seconds(f"infos[{row}][{KEY!r}]", info[KEY]) if KEY in info else seconds_in(info)
 
 
 _CLASSES: dict[str, Callable[[], type]] = {"RateCallback": _callback, "RewardRateVecEnv": _vec_env}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates import Estimator
 from rewardrate.timed.convention import KEY, finite_reward, positive_seconds
-from rewardrate.timed.price import Price, as_price
+from rewardrate.timed.price import Price, price_for
 from rewardrate.timed.wrapper import refuse_taken, refuse_twice
 
 if TYPE_CHECKING:
@@ -50,12 +50,9 @@ class RewardRateVectorWrapper(Base):
         refuse_twice(env)
         super().__init__(env)
         self.autoreset = _mode(env.metadata, autoreset)
-        chains = env.num_envs
-        self.price = as_price(price, chains=chains, every=max(1024, chains))
-        if self.price.chains != chains:
-            raise InputError("price", self.price, f"it has {self.price.chains} chains for {chains} environments")
-        self.differential_return = np.zeros(chains)
-        self._ended = np.zeros(chains, dtype=bool)
+        self.price = price_for(price, env.num_envs)
+        self.differential_return = np.zeros(env.num_envs)
+        self._ended = np.zeros(env.num_envs, dtype=bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset all environments, or those of options["reset_mask"]; the price stays."""
@@ -74,6 +71,8 @@ class RewardRateVectorWrapper(Base):
             raise InputError("environments", np.flatnonzero(before).tolist(), "their episodes have ended", remedy)
         observation, reward, terminated, truncated, info = self.env.step(actions)
         refuse_taken(info)
+        if self.autoreset is AutoresetMode.SAME_STEP and isinstance(info.get("final_info"), Mapping):
+            refuse_taken(info["final_info"], "info['final_info']")
         ended = np.asarray(terminated, bool) | np.asarray(truncated, bool)
         here = ~before if self.autoreset is AutoresetMode.NEXT_STEP else np.ones(self.num_envs, bool)
         earned = self._rewards(reward, here)
@@ -104,7 +103,7 @@ class RewardRateVectorWrapper(Base):
         for i in np.flatnonzero(here):
             last = final and bool(ended[i])
             place, source = ("info['final_info']", info.get("final_info")) if last else ("info", info)
-            seconds[i] = _entry(place, source, int(i))
+            seconds[i] = _entry(place, source, int(i), self.num_envs)
         return seconds
 
     def state_dict(self) -> dict[str, Any]:
@@ -116,11 +115,14 @@ class RewardRateVectorWrapper(Base):
         self.price.load_state_dict(state)
 
 
-def _entry(place: str, source: Any, row: int) -> float:
+def _entry(place: str, source: Any, row: int, rows: int) -> float:
     """Seconds of one environment from a vector info."""
     field = f"{place}[{KEY!r}][{row}]"
     found = source if isinstance(source, Mapping) else {}
     column, told = found.get(KEY), found.get(f"_{KEY}")
+    if column is not None and np.shape(column)[:1] != (rows,):
+        rule = f"it must hold the seconds of {rows} environments, one for each"
+        raise InputError(f"{place}[{KEY!r}]", column, rule, f"for one clock: np.full({rows}, seconds)")
     if told is not None and not told[row]:
         column = None
     if column is None:
@@ -128,7 +130,7 @@ def _entry(place: str, source: Any, row: int) -> float:
         remedy = "add them in step(), or measure: gymnasium.make_vec(..., wrappers=[timed.WallClock])"
         raise InputError(field, None, rule, remedy)
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        rule = "Gymnasium makes whole numbers of all seconds when the first are an int"
+        rule = "an array of whole numbers: Gymnasium makes one, and cuts all seconds, when the first are an int"
         raise InputError(field, int(column[row]), rule, "give float(seconds) in the environment")
     return positive_seconds(field, column[row])
 

@@ -66,19 +66,18 @@ class RewardRateWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], R
         self.price.load_state_dict(state)
 
 
-def refuse_taken(info: Mapping[str, Any]) -> None:
+def refuse_taken(info: Mapping[str, Any], place: str = "info") -> None:
     """The environment must not use the keys that the wrapper writes: one of the two would be lost."""
     for key in WRITES:
         if key in info:
-            raise InputError(
-                f"info[{key!r}]", info[key], "the wrapper writes this entry itself", "rename yours, or price time once"
-            )
+            rule = "the wrapper writes this entry itself"
+            raise InputError(f"{place}[{key!r}]", info[key], rule, "rename yours, or price time once")
 
 
-def refuse_twice(env: Any) -> None:
+def refuse_twice(env: Any, remedy: str = "wrap it once") -> None:
     """Time that is paid for twice is a mistake."""
     inner = env
     while isinstance(inner, (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)):
         if isinstance(getattr(inner, "price", None), Price):
-            raise InputError("env", inner, "it prices time already", "wrap it once")
+            raise InputError("env", inner, "it prices time already", remedy)
         inner = inner.env
