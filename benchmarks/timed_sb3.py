@@ -3,7 +3,8 @@
     python benchmarks/timed_sb3.py --out results/2026-11-16-timed-sb3 [--seeds 5] [--workers 2]
     python benchmarks/timed_sb3.py --out DIR --first-seed 100 --seeds 2 --set gamma=0.9,0.99,0.999,1.0   # tuning
 
-One row per training run, appended to rows.csv as soon as it is there; runs that stand there are not repeated. The
+One row per training run, appended to rows.csv as soon as it is there; runs that stand there are not repeated, and
+rows that were made with other settings (settings.json) are refused. The
 learned deterministic policy is a table of one action per state, so its rate is computed exactly (theory.SMDP.rate) and
 simulated besides. Both arms have the same settings, steps and seeds; they differ in the reward alone.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import math
 import os
 import time
@@ -112,6 +114,15 @@ def write(path: Path, rows: list[dict[str, Any]], fields: tuple[str, ...]) -> No
         writer.writerows(rows)
 
 
+def same_settings(path: Path) -> None:
+    """Write the settings down, or refuse to add to rows that were made with others."""
+    tasks = {name: gymnasium.make(name).unwrapped.exact().rate for name in timed.REFERENCE}
+    mine = {"settings": SETTINGS, "optima": {name: f"{rate:.12g}" for name, rate in tasks.items()}}
+    if path.exists() and json.loads(path.read_text(encoding="utf-8")) != mine:
+        raise SystemExit(f"{path} says that its rows were made with other settings or tasks; give another --out")
+    path.write_text(json.dumps(mine, indent=2) + "\n", encoding="utf-8")
+
+
 def by_arm(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
     """Per task, arm and setting: mean share of the optimum over seeds, its 95 % t-interval, the worst seed."""
     cells: dict[tuple[str, str, str], list[dict[str, str]]] = {}
@@ -169,6 +180,7 @@ def main() -> None:
     name, _, values = args.set.partition("=")
     settings = [f"{name}={value}" for value in values.split(",")] if name else [""]
     args.out.mkdir(parents=True, exist_ok=True)
+    same_settings(args.out / "settings.json")
     path = args.out / "rows.csv"
     rows: list[dict[str, Any]] = list(read(path))
     done = {(row["task"], row["arm"], int(row["seed"]), row["setting"]) for row in rows}

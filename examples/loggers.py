@@ -14,7 +14,7 @@ NEEDS = {"tensorboard": ("tensorboard", "torch"), "wandb": ("wandb",), "mlflow":
 WRITES = {"tensorboard": "tensorboard/events*", "wandb": "wandb/offline-run-*", "mlflow": "mlflow.db"}
 SHOWS = {
     "tensorboard": "tensorboard --logdir {}",
-    "wandb": "wandb sync --append {}/wandb/offline-run-*",
+    "wandb": "wandb sync {}/wandb/offline-run-*",
     "mlflow": "mlflow ui --backend-store-uri sqlite:///{}/mlflow.db",
 }
 

@@ -21,10 +21,19 @@ def cluster():
         yield made
 
 
+def wait_for_all(executor, cluster, seconds=120):
+    """Until every node of the cluster takes jobs."""
+    end = time.monotonic() + seconds
+    while sum(member.ready for member in executor._members.values()) < len(cluster.nodes):
+        assert time.monotonic() < end, "the nodes did not get ready"
+        executor.run([Job("import time; time.sleep(0.2)", SMALL)] * 3)
+
+
 def test_a_node_that_is_killed_loses_no_attempt_and_its_successor_is_used(cluster):
     jobs = [Job(f"import time; print({n}); time.sleep(0.3)", SMALL) for n in range(90)]
     seen = []
     with RayExecutor(cluster.address, repeats=0) as executor:
+        wait_for_all(executor, cluster)
 
         def on_done(index, result):
             seen.append(index)
@@ -42,14 +51,14 @@ def test_a_node_that_is_killed_loses_no_attempt_and_its_successor_is_used(cluste
 
 def test_a_job_whose_nodes_are_lost_every_time_is_nobodys_fault(cluster):
     with RayExecutor(cluster.address, repeats=0, retries=0) as executor:
-        executor.run([Job("print(1)", SMALL)] * 6)
+        wait_for_all(executor, cluster)
 
         def on_done(index, result):
             if index == 0:
                 for member in list(executor._members.values()):
                     executor._ray.kill(member.actor)
 
-        jobs = [Job("print(1)", SMALL), *[Job("import time; time.sleep(3)", SMALL)] * 3]
+        jobs = [Job("import time; time.sleep(1)", SMALL), *[Job("import time; time.sleep(18)", SMALL)] * 3]
         results = executor.run(jobs, on_done=on_done)
     assert [result.status for result in results] == ["ok"] + ["sandbox-failure"] * 3
     assert "lost" in results[1].message

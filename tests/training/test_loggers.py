@@ -179,11 +179,11 @@ def test_after_a_failure_the_next_session_hands_over_what_is_missing_but_the_ste
 
 @pytest.mark.usefixtures("_memory")
 def test_a_logger_that_hangs_keeps_nobody_waiting(tmp_path, caplog):
-    Memory.trouble[1] = lambda: time.sleep(5)
+    Memory.trouble[1] = lambda: time.sleep(60)
     start = time.monotonic()
     with caplog.at_level(logging.WARNING, logger="rewardrate"):
         train(tmp_path / "run", ["wandb"], 3, patience=0.2)
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 30
     assert "did not finish within 0.2 seconds" in caplog.text
     with RunLog.open(tmp_path / "run", read_only=True) as log:
         assert log.last_step() == 3

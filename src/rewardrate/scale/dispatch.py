@@ -86,9 +86,12 @@ class Work:
         nodes: Callable[[], list[Member]],
         retries: int,
         patience_seconds: float,
+        runs: int = 2,
     ) -> None:
         self._jobs, self._data, self._nodes = jobs, data, nodes
         self._retries, self._patience = retries, patience_seconds
+        self._runs = runs
+        "How often a node may run one job: again when the measurement was contaminated."
         self._waiting = deque(range(len(jobs)))
         self._running: dict[Any, Running] = {}
         self._lost: dict[int, list[str]] = {}
@@ -163,7 +166,7 @@ class Work:
             job = self._jobs[index]
             bare = Job(**{**job.__dict__, "data": {}})  # paths of this machine mean nothing on another
             names = {name: self._data[str(path)] for name, path in job.data.items()}
-            patience = 4 * job.limits.seconds + GRACE_SECONDS
+            patience = 2 * self._runs * job.limits.seconds + GRACE_SECONDS
             ticket = member.actor.run.remote(bare, names)
             self._running[ticket] = Running(index, member, time.monotonic() + patience)
             member.take(job.limits.cores)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
 import os
 import socket
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate import __version__
+from rewardrate.environments.mle.prompts import PACKAGES
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Job, Pool, Result, cores
 from rewardrate.scale.shipping import Piece, Shelf
@@ -45,6 +48,17 @@ class About:
 
     version: str
     cores: int
+    packages: Mapping[str, str]
+    "Those that scripts are told they have, with their versions; one that is not installed is not there."
+
+
+def script_packages() -> dict[str, str]:
+    """Package -> version, of those that a prompt may name, as scripts find them on this machine."""
+    found = {}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 class Node:
@@ -56,8 +70,8 @@ class Node:
         self._shelf = Shelf()
 
     def about(self) -> About:
-        """Version of the package, and how many cores scripts may have here."""
-        return About(__version__, len(cores.usable()))
+        """Version of the package, how many cores scripts may have here, and what they can import."""
+        return About(__version__, len(cores.usable()), script_packages())
 
     def put(self, name: str, parcel: Sequence[Piece]) -> None:
         """Pieces of the data called `name`."""

@@ -23,7 +23,7 @@ from rewardrate.sandbox.pool import OnDone
 from rewardrate.sandbox.result import Clock
 from rewardrate.scale import shipping
 from rewardrate.scale.dispatch import Member, Work
-from rewardrate.scale.node import Homes, Node
+from rewardrate.scale.node import Homes, Node, script_packages
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class RayExecutor:
         )
         self.faults = 0
         "Attempts that were lost with their node, or whose box failed, and were run again."
-        self._settings = {"clock": clock, "repeats": repeats, "warm_imports": tuple(warm_imports)}
+        self._settings: dict[str, Any] = {"clock": clock, "repeats": repeats, "warm_imports": tuple(warm_imports)}
         self._ray, self._ours = connect(address)
         self._members: dict[str, Member] = {}
         self._left_out: dict[str, int] = {}
@@ -110,7 +110,8 @@ class RayExecutor:
         data = {path: self._digest(Path(path)) for path in {str(path) for job in priced for path in job.data.values()}}
         self._looked = 0.0
         need = max(job.limits.cores for job in priced)
-        work = Work(priced, data, lambda: self._nodes(need, data), self.retries, self.patience_seconds)
+        runs = 1 + self._settings["repeats"]
+        work = Work(priced, data, lambda: self._nodes(need, data), self.retries, self.patience_seconds, runs)
         try:
             return work.run(on_done)
         finally:
@@ -205,6 +206,14 @@ class RayExecutor:
         if about.version != __version__:
             self._left_out[member.name] = 0
             raise InfrastructureError(f"it has rewardrate {about.version}, and this is {__version__}")
+        ours = script_packages()
+        lacks = sorted(ours.keys() - about.packages.keys())
+        if lacks:  # its scripts would fail, and the policy would be charged for it
+            self._left_out[member.name] = 0
+            raise InfrastructureError(f"scripts there have no {', '.join(lacks)}; pip install 'rewardrate[agent,ray]'")
+        others = [f"{name} {about.packages[name]}" for name, version in ours.items() if about.packages[name] != version]
+        if others:
+            log.warning("node %s has other versions than this machine: %s", member.name[:12], ", ".join(others))
         member.cpus = min(member.cpus, about.cores)
         if member.cpus < need:
             self._left_out[member.name] = need

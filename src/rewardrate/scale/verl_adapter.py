@@ -42,6 +42,8 @@ from rewardrate.training.recipe import Recipe
 log = logging.getLogger(__name__)
 
 TRAIN, NAME = "train", "rewardrate"
+PATIENCE = 3600.0  # seconds for one reply, unless data.rewardrate.patience_seconds says otherwise
+GRACE_SECONDS = 300.0
 POLL_SECONDS = 0.5  # how often to look whether a batch is there; verl's two seconds would be lost in every step
 Row = tuple[int, Outcome, float, str | None]
 "Chain, outcome, seconds of generation, code of the parent."
@@ -52,6 +54,8 @@ class _Here:
 
     batch: PricedBatch | None = None
     record: Path | None = None
+    silence_seconds = float("inf")
+    "How long to wait while no attempt ends: a reply, its script as often as it may be run, and a queue for cores."
 
 
 def read_recipe(data: Any) -> Recipe:
@@ -104,6 +108,9 @@ class BufferPrompts(Dataset[dict[str, Any]]):
             _Here.batch = PricedBatch(recipe, recipe.sandbox.make().__enter__(), self._count)
             record = config[NAME].get("record")
             _Here.record = Path(record) if record else None
+            patience = float(config[NAME].get("patience_seconds", PATIENCE))
+            runs, limit = 1 + recipe.sandbox.repeats, _Here.batch.environment.limit_seconds
+            _Here.silence_seconds = patience + 2 * runs * limit + GRACE_SECONDS
         self.batch = _Here.batch
         steps = int(config[NAME].get("steps") or self.batch.recipe.budget.steps or 1000)
         self.length = self.prompts * (steps if self.training else 1)
@@ -181,11 +188,12 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
         begun = time.monotonic()
         try:
             prompt_ids = await self.ct_build_initial_tokens(list(kwargs["raw_prompt"]))
-            patience = float((self.data_config.get(NAME) or {}).get("patience_seconds", 3600))
+            mine = self.data_config.get(NAME) or {}
+            patience, more = float(mine.get("patience_seconds", PATIENCE)), dict(mine.get("sampling") or {})
             call = self.server_manager.generate(
-                request_id=os.urandom(8).hex(), prompt_ids=prompt_ids, sampling_params=sampling_params
+                request_id=os.urandom(8).hex(), prompt_ids=prompt_ids, sampling_params={**sampling_params, **more}
             )
-            reply = await asyncio.wait_for(call, patience)
+            reply = await asyncio.wait_for(call, patience)  # scripts have the sandbox's own limits
             wrote = time.monotonic() - begun
             outcome = await self._execute(reply.token_ids, given)
         except Exception as error:  # verl would drop the row; so it is told instead, and charged to nobody
@@ -255,9 +263,23 @@ class PricedSampler(ReplayBuffer):  # type: ignore[misc]
             rule = "modes that take what ends first choose by time, and the rate would be biased upwards"
             raise InputError("trainer.v1.trainer_mode", mode, rule, "set it to sync")
         super().__init__(*args, **{"poll_interval": POLL_SECONDS, **kwargs})
+        self._ended, self._moved = -1, 0.0
+
+    def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
+        """Wait for attempts to end, but not for ever: an agent that died with its worker never says so."""
+        ended = len(self.partitions[partition_id]) + len(self.failure_keys[partition_id])
+        if ended != self._ended or not self._moved:
+            self._ended, self._moved = ended, time.monotonic()
+        silent = time.monotonic() - self._moved
+        if silent > _Here.silence_seconds:
+            waits = len(self.running_keys[partition_id]) + len(self.pending_keys[partition_id])
+            rule = f"no attempt ended for {silent:.0f} s and {waits} prompts wait: an agent worker may be gone"
+            raise InfrastructureError(f"{rule}; the same command goes on from the last checkpoint")
+        return float(super()._wait_for_next_poll(partition_id, last_debug_time))
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, Any]]:
         """A batch of verl's, charged; validation batches are left as they are."""
+        self._moved = 0.0
         batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
         if partition_id != TRAIN:
             return batch, metrics
@@ -280,7 +302,7 @@ class PricedSampler(ReplayBuffer):  # type: ignore[misc]
         lost = [batch.keys[at] for at in range(len(rows)) if at not in set(kept)]
         if lost:
             tq.kv_clear(keys=lost, partition_id=partition_id)
-            batch.keys, batch.tags = [batch.keys[at] for at in kept], [batch.tags[at] for at in kept]
+            batch = batch.select_keys([batch.keys[at] for at in kept])
         nested = torch.nested.as_nested_tensor(charged, layout=torch.jagged)
         fields = tensordict_utils.get_tensordict({"rm_scores": nested})
         tq.kv_batch_put(keys=batch.keys, partition_id=partition_id, fields=fields)

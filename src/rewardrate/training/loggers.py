@@ -93,7 +93,7 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """An offline run in `wandb/`; it is sent when you say so: wandb sync --append runs/NAME/wandb/offline-run-*."""
+    """An offline run in `wandb/`; it is sent when you say so: wandb sync runs/NAME/wandb/offline-run-*."""
 
     def __init__(self, folder: Path, mark: Mark, settings: Mapping[str, Any]) -> None:
         try:

@@ -76,6 +76,8 @@ class Door:
         return self
 
     def remote(self, request_id, prompt_ids, sampling_params, **_):
+        if "presence_penalty" not in sampling_params:
+            raise RuntimeError("data.rewardrate.sampling did not reach the engine")
         return self.worker.__ray_call__.remote(_reply, prompt_ids, float(sampling_params.get("temperature", 1.0)))
 
 

@@ -18,10 +18,13 @@ PACKAGE = Path(__file__).parents[2]
 
 
 def hidden_paths(task: Task, python: str | None = None) -> tuple[Path, ...]:
-    """Every path that a script for this task must not read, as far as it exists on this machine."""
+    """Every path that a script for this task must not read.
+
+    Also those that do not exist here: a node of a cluster may have a package that this machine lacks.
+    """
     below = {path for folder in shipped().values() for path in read_source(folder).hide} | set(task.source.hide)
     found = {home / path for home in package_homes(python) for path in below | {"rewardrate"}}
-    return tuple(sorted(path for path in found | {PACKAGE, *shipped().values(), *task.secrets} if path.exists()))
+    return tuple(sorted(found | {PACKAGE, *shipped().values(), *task.secrets}))
 
 
 def package_homes(python: str | None = None) -> tuple[Path, ...]:
