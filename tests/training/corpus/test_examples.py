@@ -49,4 +49,4 @@ def test_writing_is_fast():
     began = time.process_time()
     for number in range(500):
         example(Corpus(), 9, number)
-    assert 500 / (time.process_time() - began) > 500  # about 2,000 a second on an idle core; this one may be busy
+    assert 500 / (time.process_time() - began) > 250  # about 2,000 a second on an idle core; this one may be busy
