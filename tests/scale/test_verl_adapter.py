@@ -104,7 +104,6 @@ def test_ppo_trains_on_our_rewards_and_a_resumed_run_goes_on_with_rate_and_buffe
 
 
 @needs_verl
-@pytest.mark.skipif("REWARDRATE_LONG" not in os.environ, reason="a minute and a half more; REWARDRATE_LONG=1 runs it")
 def test_grpo_trains_on_our_rewards_and_leaves_out_an_attempt_that_the_engine_lost(tmp_path):
     settings = "trainer.total_training_steps=1", "trainer.save_freq=-1"
     log = run("grpo_cpu", tmp_path, *settings, CPU_ROLLOUT_FAILS_AT="3")
@@ -114,11 +113,11 @@ def test_grpo_trains_on_our_rewards_and_leaves_out_an_attempt_that_the_engine_lo
 
 
 REFUSED = """
-import sys
+import sys, time
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer
-from rewardrate.errors import InputError
-from rewardrate.scale.verl_adapter import BufferPrompts
+from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.scale.verl_adapter import BufferPrompts, PricedSampler, _Here
 
 own = {"recipe": "laptop", "attempts": 1, "steps": None, "record": None}
 base = {"rewardrate": own, "train_files": "train", "val_files": "val", "train_batch_size": 8, "shuffle": False}
@@ -146,6 +145,23 @@ for state in ({"other": 1}, {"rewardrate": saved["rewardrate"].replace("diamonds
         prompts.load_state_dict(state)
     except InputError as error:
         print(error)
+assert _Here.silence_seconds == 3600 + 2 * 2 * 10 + 300
+settings = {"trainer_config": None, "max_off_policy_threshold": None, "max_off_policy_strategy": "drop"}
+settings |= {"sampler_kwargs": None, "poll_interval": 0.05}
+try:
+    PricedSampler(trainer_mode="separate_async", **settings)
+except InputError as error:
+    print(error)
+sampler = PricedSampler(trainer_mode="sync", **settings)
+_Here.silence_seconds, begun = 1.0, time.monotonic()
+try:
+    for poll in range(1000):
+        if time.monotonic() - begun < 2:
+            sampler.partitions["train"][poll] = {}  # an attempt has ended
+        sampler._wait_for_next_poll("train", time.time())
+except InfrastructureError as error:
+    assert time.monotonic() - begun > 3
+    print(error)
 """
 
 
@@ -153,11 +169,12 @@ for state in ({"other": 1}, {"rewardrate": saved["rewardrate"].replace("diamonds
 def test_a_config_that_would_go_wrong_in_silence_is_refused_before_anything_runs():
     words = [str(PYTHON), "-c", REFUSED, str(ROOT / "src" / "rewardrate" / "policies" / "tiny")]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
-    found = done.stdout.splitlines()[-10:]
+    found = done.stdout.splitlines()[-12:]
     assert found[:2] == [str(8 * 12), str(8 * 30)]  # as long as the recipe's budget, or as verl's own number of steps
     fields = ["data.shuffle", "data.val_files", "data.dataloader_num_workers", "data.rewardrate.recipe"]
     fields += ["data.rewardrate.attempts = 1: actor_rollout_ref.rollout.n is 2", "16", "data.pt"]
     fields += ["state.task = 'digits8x8': it was saved with another task, and this is diamonds"]
+    fields += ["trainer.v1.trainer_mode = 'separate_async'", "no attempt ended for 1 s"]
     assert all(line.startswith(field) for line, field in zip(found[2:], fields, strict=True)), found
 
 
