@@ -61,6 +61,14 @@ def load(cls: type[Config], source: Path | None = None, overrides: Iterable[str]
     return build(cls, table)
 
 
+def leaves(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A table of tables as one table with dotted keys."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        found |= leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """The table in a TOML file; a missing, unreadable or malformed file is an InputError that says where."""
     try:

@@ -116,7 +116,7 @@ def test_a_round_that_the_estimator_refuses_changes_nothing():
     ("settings", "words"),
     [
         ({"estimator": "totls"}, "did you mean 'totals'"),
-        ({"estimator": 0.3}, r"an estimator of `rates`.*rates.Fixed\(0.3\)"),
+        ({"estimator": 0.3}, r"an estimator of `rates`.*rates.Fixed\(price\)"),
         ({"estimator": [3]}, "an estimator of `rates`"),
         ({"estimator": "totals", "window": 2}, "Totals takes single rows.*forgetting"),
         ({"window": 2}, "would not see the window"),

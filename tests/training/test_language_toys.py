@@ -3,6 +3,7 @@
 Also the hazards of pricing time: not that the arithmetic has them (test_objective.py), but that a learner finds them.
 """
 
+import contextlib
 import dataclasses
 
 import pytest
@@ -12,6 +13,7 @@ pytest.importorskip("transformers", reason="needs the agent extra")
 
 import toy_language  # noqa: E402
 from rewardrate.rates import Fixed  # noqa: E402
+from rewardrate.runlog import RunLog  # noqa: E402
 from rewardrate.training.objective import Objective  # noqa: E402
 from toy_language import World, trained  # noqa: E402
 
@@ -51,6 +53,37 @@ def test_a_run_that_is_stopped_and_goes_on_ends_with_the_weights_of_one_that_was
             run.log.close()
         ends.append(run.policy.language.model.state_dict())
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+def test_a_run_that_breaks_down_between_checkpoints_goes_on_from_its_record_bit_for_bit(tmp_path):
+    """Steps since the checkpoint are learned again from what is on record: nothing is drawn or run twice."""
+
+    @dataclasses.dataclass
+    class Breaks(World):
+        at: int = 0
+
+        def execute(self, replies, on_done=None, parents=None):
+            if self.steps + 1 == self.at:
+                super().execute(replies[:5], on_done)  # five attempts are on record when the power fails
+                raise RuntimeError("no power")
+            return super().execute(replies, on_done, parents)
+
+    learner = dataclasses.replace(toy_language.LEARNER, critic="own", kl_coefficient=1e-3, epochs=2, mini_batch=8)
+    ends = []
+    for name, breaks in (("whole", (0,)), ("cut", (2, 2, 3, 0))):
+        for at in breaks:  # the at-th step of this part: the second in the first, the fourth in the third, ...
+            run = toy_language.loop(tmp_path / name, Breaks(TWO_ARMS, at=at), steps=7, every=3, learner=learner)
+            with run.log, pytest.raises(RuntimeError, match="no power") if at else contextlib.nullcontext():
+                run.run()
+        with RunLog.open(tmp_path / name, read_only=True) as log:
+            rows = log.table("id", "step", "row", "parent", "reply", "reward", "relative_reward")
+        checkpoint = sorted((tmp_path / name / "checkpoints").glob("step-*"))[-1]
+        files = {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.suffix == ".safetensors"}
+        ends.append((rows, files, run.policy.language.model.state_dict()))
+    assert ends[0][0] == ends[1][0]
+    assert len(ends[0][1]) >= 1
+    assert ends[0][1] == ends[1][1]  # weights and the optimiser's moments, as bytes
+    assert all(torch.equal(ends[0][2][name], ends[1][2][name]) for name in ends[0][2])
 
 
 def test_hazard_a_raw_metric_teaches_to_copy_the_sample_and_a_gain_does_not(tmp_path):

@@ -15,6 +15,8 @@ import pytest
 
 import toy_agent
 from rewardrate.environments.outcome import Outcome
+from rewardrate.errors import InfrastructureError
+from rewardrate.rates import Fixed
 from rewardrate.runlog import RunLog
 from rewardrate.training.loop import Budget
 from rewardrate.training.objective import Overhead
@@ -120,6 +122,50 @@ def test_a_failure_of_the_sandbox_enters_nothing_but_the_record(tmp_path):
     loop.log.close()
 
 
+class Broken(toy_agent.TwoArms):
+    """A machine whose sandbox fails at every attempt, until it is mended."""
+
+    mended = False
+
+    def execute(self, replies, on_done=None, parents=None):
+        if self.mended:
+            return super().execute(replies, on_done, parents)
+        broken = Outcome(False, 0.0, None, 3.0, "no cgroup", "sandbox-failure", "")
+        for place in range(len(replies)):
+            on_done(place, broken)
+        return [broken] * len(replies)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_sandbox_that_fails_at_everything_stops_the_run_and_the_same_command_goes_on(tmp_path, every):
+    world = Broken()
+    for step in (1, 2):
+        loop = toy_agent.loop(tmp_path / "run", steps=4, environment=world, every=every)
+        with loop.log, pytest.raises(InfrastructureError, match=f"step {step} failed on our side .no cgroup"):
+            loop.run()
+    world.mended = True
+    loop = toy_agent.loop(tmp_path / "run", steps=4, environment=world, every=every)
+    with loop.log:
+        loop.run()
+        assert loop.log.last_step() == 4
+        assert {attempt.step for attempt in loop.log.attempts() if attempt.status != "sandbox-failure"} == {3, 4}
+
+
+@pytest.mark.parametrize("generation", [False, True])
+def test_a_failure_pays_for_the_limit_and_for_all_overhead_that_it_had(tmp_path, generation):
+    class Slowly(toy_agent.Softmax):
+        def propose(self, prompts, seed):
+            found = super().propose(prompts, seed)
+            return [dataclasses.replace(one, text="nothing", seconds=20.0 + row) for row, one in enumerate(found)]
+
+    loop = toy_agent.loop(tmp_path / "run", steps=1, batch=4, overhead=Overhead(seconds=2.0, generation=generation))
+    loop.policy, loop.estimator = Slowly(), Fixed(0.1)
+    with loop.log:
+        loop.run()
+        left = [attempt.relative_reward for attempt in loop.log.attempts()]
+    assert left == pytest.approx([-10 - 0.1 * (10 + 2 + (20 + row if generation else 0)) for row in range(4)])
+
+
 def finished(folder, steps, pause, every):
     with subprocess.Popen([sys.executable, TOY, folder, str(steps), str(pause), str(every)], cwd=TOY.parent) as process:
         return process.wait(timeout=120)
@@ -140,18 +186,21 @@ def test_fifty_kills_change_nothing_and_no_attempt_is_lost_or_run_twice_after_it
     steps, rng = 60, random.Random(7)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert finished(whole, steps, 0.0, every) == 0
-    kills = 0
+    kills, tally = 0, Path(f"{killed}.tally")
     while kills < 50:
+        before = tally.stat().st_size if tally.exists() else 0
         with subprocess.Popen([sys.executable, TOY, killed, str(steps), "0.05", str(every)], cwd=TOY.parent) as process:
-            time.sleep(0.35 + rng.random() * 0.5)
+            while process.poll() is None and not (tally.exists() and tally.stat().st_size > before):
+                time.sleep(0.005)  # until it has begun an attempt of its own
+            time.sleep(rng.random() * 0.3)
             if process.poll() is not None:
                 break
             os.kill(process.pid, signal.SIGKILL)
             kills += 1
+    assert kills == 50, "the run was over too soon to be killed so often"
     assert finished(killed, steps, 0.0, every) == 0
     assert content(killed) == content(whole)
-    assert kills >= 30
-    runs = Counter(Path(f"{killed}.tally").read_text().splitlines())
+    runs = Counter(tally.read_text().splitlines())
     with RunLog.open(killed, read_only=True) as log:
         assert set(runs) == {attempt.reply for attempt in log.attempts()}
     again = sum(count - 1 for count in runs.values())

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,16 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path):
     assert seen == [3, 4]
     ours, theirs = weights(again), weights(whole)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_other_settings_than_those_of_the_checkpoints_are_refused_and_nothing_is_overwritten(tmp_path):
+    out = pretrain(small(tmp_path / "run", checkpoint_steps=2))
+    before = (out / "pretrain.toml").read_bytes()
+    wider = dataclasses.replace(SMALL, width=2 * SMALL.width)
+    for change, words in (({"seed": 9}, "seed = 9"), ({"shape": wider}, "shape.width"), ({"steps": 8}, "steps = 8")):
+        with pytest.raises(InputError, match=f"{words}.*was begun with"):
+            pretrain(small(tmp_path / "run", checkpoint_steps=2, **change))
+        assert (out / "pretrain.toml").read_bytes() == before
 
 
 def test_the_loss_is_that_of_the_answer_alone():

@@ -49,6 +49,10 @@ def test_an_estimator_is_chosen_by_kind(settings, kind):
         ({"task": "diamonds", "estimator": {"kind": "guess"}}, "estimator.kind"),
         ({"task": "diamonds", "policy": {"kind": "endpoint"}}, "policy.url"),
         ({"task": "diamonds", "batch": 1}, "batch"),
+        (
+            {"task": "diamonds", "window": 5, "estimator": {"kind": "totals"}},
+            "window = 5: totals takes single attempts",
+        ),
         ({"task": "diamonds", "objective": {"arm": "rgp"}}, "did you mean 'rpg'"),
         ({"task": "diamonds", "loggers": ["tensorbord"]}, r"loggers\[0\] = 'tensorbord'.*did you mean 'tensorboard'"),
         ({"task": "diamonds", "loggers": "wandb"}, "it must be a list"),

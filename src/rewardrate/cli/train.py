@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +91,13 @@ class View:
 
         self.recipe, self.live = recipe, live
         self.attempts = self.number = 0
-        self.used = 0.0
+        self.used = self.wall = 0.0
         if RunLog.exists(folder):  # a run that goes on has used some of its budget
             with RunLog.open(folder, read_only=True) as log:
                 steps = log.steps()
             if steps:
                 self.number, self.used = steps[-1].step, steps[-1].script_seconds
+                self.wall = sum(sum(step.phases.values()) for step in steps)
 
     def attempt(self, place: int, outcome: Any) -> None:
         """One more script has ended."""
@@ -105,26 +106,37 @@ class View:
         self.live.show(f"  step {self.number + 1}: {self.attempts} of {batch} scripts, last: {outcome.message[:60]}")
 
     def step(self, step: Any) -> None:
-        """A step is done: say what it came to."""
-        self.attempts, self.number = 0, step.step
+        """A step is done: say what it came to. One that is worked through again from the record was told before."""
+        self.attempts = 0
+        if step.step <= self.number:
+            return
         charged = [outcome for outcome in step.outcomes if outcome.charged]
         valid = [outcome for outcome in charged if outcome.valid]
-        self.used += sum(outcome.seconds for outcome in charged)
-        reward = sum(outcome.reward for outcome in valid) / len(valid) if valid else 0.0
-        seconds = sum(outcome.seconds for outcome in charged) / len(charged) if charged else 0.0
-        took = sum(step.phases.values())
+        spent, took = sum(outcome.seconds for outcome in charged), sum(step.phases.values())
+        self.number, self.used, self.wall = step.step, self.used + spent, self.wall + took
         self.live.say(
-            f"step {step.step:>3}  valid {len(valid):>3}/{len(step.outcomes)}  reward {reward:6.3f}  "
-            f"seconds {seconds:6.2f}  rate {step.rate.rate:7.4f}  {self._left(step.step, took)}"
+            f"step {step.step:>3}  valid {len(valid):>3}/{len(step.outcomes)}  "
+            f"score {_mean(outcome.score for outcome in valid):>7}  reward {_mean(o.reward for o in valid):>6}  "
+            f"seconds {_mean(outcome.seconds for outcome in charged):>6}  rate {step.rate.rate:7.4f}  "
+            f"{self._left(spent, took)}"
         )
 
-    def _left(self, step: int, took: float) -> str:
+    def _left(self, spent: float, took: float) -> str:
+        """How much of the budget is used, and how long the rest takes at this step's pace; what ends first counts."""
         budget = self.recipe.budget
-        if budget.script_seconds is not None:
-            return f"budget {self.used:.0f} of {budget.script_seconds:.0f} s of scripts"
-        if budget.steps is not None:
-            return f"{duration((budget.steps - step) * took)} left"
-        return f"{took:.1f} s"
+        limits = (
+            (self.number, budget.steps, 1),
+            (self.used, budget.script_seconds, spent),
+            (self.wall, budget.wall_seconds, took),
+        )
+        ends = [(used / limit, (limit - used) / max(pace, 1e-9)) for used, limit, pace in limits if limit is not None]
+        share, steps = max(share for share, _ in ends), min(steps for _, steps in ends)
+        return f"{min(1.0, share):4.0%} of the budget, {duration(max(0.0, steps) * took)} left"
+
+
+def _mean(numbers: Iterable[float | None]) -> str:
+    known = [number for number in numbers if number is not None]
+    return f"{sum(known) / len(known):.4g}" if known else "-"
 
 
 def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:

@@ -182,7 +182,10 @@ def turn_ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
 
 
 def add_lora(model: Any, settings: LoraSettings) -> Any:
-    """The model with trainable low-rank matrices beside every linear layer; everything else is frozen."""
+    """The model with trainable low-rank matrices beside every linear layer; everything else is frozen.
+
+    They begin the same every time: both arms start alike, and a run that goes on finds the base it began with.
+    """
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError:
@@ -194,7 +197,9 @@ def add_lora(model: Any, settings: LoraSettings) -> Any:
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
     )
-    return get_peft_model(model, config)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return get_peft_model(model, config)
 
 
 def _device(device: str) -> str:

@@ -200,8 +200,8 @@ def value_head(network: Any, width: int) -> nn.Linear:
 
 def values(head: nn.Linear, hidden: Tensor) -> Tensor:
     """The value head's numbers, [N, H] -> [N], in float32 also where the arithmetic is bf16 (float64 stays)."""
-    exact = head.weight.dtype
-    return head(hidden.to(exact)).squeeze(-1).to(exact)  # type: ignore[no-any-return]
+    with torch.autocast(hidden.device.type, enabled=False):
+        return head(hidden.to(head.weight.dtype)).squeeze(-1)  # type: ignore[no-any-return]
 
 
 def own_critic(model: Any) -> Critic:

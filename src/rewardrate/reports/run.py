@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rewardrate import config
 from rewardrate.errors import InputError
 from rewardrate.reports.evaluation import COLUMNS, Chains, Comparison, Metric, Value, chains, compare, final_budget
 from rewardrate.reports.soundness import check
@@ -66,7 +67,7 @@ class Run:
     def settings(self) -> dict[str, Any]:
         """The config as dotted keys; empty where it is missing or no TOML."""
         try:
-            return dict(_leaves(tomllib.loads(self.config_text)))
+            return config.leaves(tomllib.loads(self.config_text))
         except tomllib.TOMLDecodeError:
             return {}
 
@@ -295,14 +296,6 @@ def _order(key: Any) -> tuple[int, str]:
     """Seeds in order of number, whatever else is between them."""
     text = str(key)
     return (int(text) if text.isdecimal() else -1, text)
-
-
-def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _direction(task: str) -> str | None:

@@ -112,8 +112,8 @@ class PricedBatch:
             present=[row.charged for row in rows],
         )
         rate = self.chains.fit(self.estimator)
-        limit = self.environment.limit_seconds + self.recipe.overhead.seconds
-        relative = self.objective.relative(rows, rate, limit_seconds=limit)
+        limits = [self.environment.limit_seconds + self.recipe.overhead.extra(extra) for extra in spent]
+        relative = self.objective.relative(rows, rate, limit_seconds=limits)
         bonuses = self.objective.bonuses(rows, self.buffer.best_reward)
         price = self.objective.price(rate)
         worth = [self.objective.worth(row) for row in rows]

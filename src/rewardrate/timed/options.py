@@ -73,10 +73,8 @@ class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstr
         pair = np.asarray(action) if discrete else action
         if not self.action_space.contains(pair) or (discrete and pair.dtype.kind not in "iu"):
             rule = f"it must be (action, index of a length) in {self.action_space}"
-            kinds = (
-                [space.dtype for space in self.action_space if isinstance(space, spaces.Box)] if not discrete else []
-            )
-            raise InputError("action", action, rule, f"an array needs the type {kinds[0]}" if kinds else "")
+            inner = self.env.action_space
+            raise InputError("action", action, rule, _type_of(inner) if isinstance(inner, spaces.Box) else "")
         return (np.int64(pair[0]) + self._start if discrete else pair[0]), int(pair[1])
 
     def _seconds(self, times: list[Any]) -> float:
@@ -88,6 +86,10 @@ class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstr
             rule = f"only some of {len(times)} inner steps give their seconds"
             raise InputError(f"info[{KEY!r}]", None, rule, "give all or none, or set step_seconds")
         return sum(positive_seconds(f"info[{KEY!r}]", value) for value in times)
+
+
+def _type_of(space: spaces.Box) -> str:
+    return f"an array needs the type {space.dtype}"
 
 
 def _lengths(lengths: Any) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from rewardrate.config import AtLeast
 from rewardrate.environments.outcome import Environment, Outcome, Parent
+from rewardrate.errors import InfrastructureError
 from rewardrate.policies.proposal import Policy, Proposal
 from rewardrate.rates import Accumulators, RateEstimate
 from rewardrate.rates.estimate import Estimator
@@ -75,14 +76,14 @@ class Loop:
             proposals = self.propose(step, parents, recorded)  # a_t ~ pi(. | s_t)
             outcomes = self.execute(step, proposals, parents, recorded)  # r_{t+1}, delta_{t+1}
             rate = self.fit(outcomes)  # rho_{t+1} = f_rho(B)
-            best, limit = self.buffer.best_reward, self.environment.limit_seconds + self.overhead.seconds
-            relative = self.objective.relative(outcomes, rate, limit_seconds=limit)  # r - rho * delta
-            bonuses = self.objective.bonuses(outcomes, best)
+            relative = self.relative(outcomes, proposals, rate)  # r - rho * delta
+            bonuses = self.objective.bonuses(outcomes, self.buffer.best_reward)
             self.absorb(step, outcomes, parents, rate)  # B, ranked anew
             metrics = self.learn(proposals, relative, bonuses)  # PPO
             self.commit(step, rate, relative, bonuses, metrics)
             if self.on_step is not None:
                 self.on_step(Step(step, outcomes, rate, metrics, self.phases, len(self.buffer)))
+            self.stop_if_broken(step, outcomes, recorded)
         self.seal()
 
     def resume(self) -> tuple[record.Recorded, int]:
@@ -164,6 +165,13 @@ class Loop:
             )
             return self.chains.fit(self.estimator)
 
+    def relative(
+        self, outcomes: Sequence[Outcome], proposals: Sequence[Proposal], rate: RateEstimate
+    ) -> list[float | None]:
+        """Rewards after paying for the time; a failure pays for the limit, and for the overhead that it had too."""
+        limits = [self.environment.limit_seconds + self.overhead.extra(proposal.seconds) for proposal in proposals]
+        return self.objective.relative(outcomes, rate, limit_seconds=limits)
+
     def absorb(
         self, step: int, outcomes: Sequence[Outcome], parents: Sequence[Solution | None], rate: RateEstimate
     ) -> None:
@@ -178,6 +186,8 @@ class Loop:
     ) -> dict[str, float]:
         """One update of the policy on relative reward plus bonus."""
         rewards = [None if left is None else left + bonus for left, bonus in zip(relative, bonuses, strict=True)]
+        if all(reward is None for reward in rewards):
+            return {}  # our own failures teach nothing
         with self._timed("learn"):
             return self.policy.learn(proposals, rewards)
 
@@ -195,6 +205,12 @@ class Loop:
         self._last = (step, row, relative, bonuses, states is None)
         options: dict[str, Any] = {"metrics": metrics, "phases": self.phases}
         self.log.commit_step(step, row, relative, bonuses, states=states, checkpoint=checkpoint, **options)
+
+    def stop_if_broken(self, step: int, outcomes: Sequence[Outcome], recorded: record.Recorded) -> None:
+        """A sandbox that fails at every attempt of a step would use up the run without one: stop, and be told."""
+        if step not in recorded and not any(outcome.charged for outcome in outcomes):
+            why = f"every attempt of step {step} failed on our side ({outcomes[0].message})"
+            raise InfrastructureError(f"{why}; nobody is charged, and the same command goes on")
 
     def seal(self) -> None:
         """The last step of a run always has a checkpoint: what was trained can be used and trained further."""

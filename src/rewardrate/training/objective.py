@@ -39,9 +39,13 @@ class Overhead:
         fixed = [f"{self.seconds:g} s"] if self.seconds else []
         return " + ".join([scripts, *fixed, *(["generation"] if self.generation else [])])
 
+    def extra(self, generation_seconds: float) -> float:
+        """Seconds that come on top of a script's own, and of the limit that a failure is charged."""
+        return self.seconds + (generation_seconds if self.generation else 0.0)
+
     def added(self, outcome: Outcome, generation_seconds: float) -> Outcome:
         """The outcome with its overhead; a failure of the sandbox is charged nothing."""
-        extra = self.seconds + (generation_seconds if self.generation else 0.0)
+        extra = self.extra(generation_seconds)
         return replace(outcome, seconds=outcome.seconds + extra) if extra and outcome.charged else outcome
 
 
@@ -88,11 +92,16 @@ class Objective:
         return outcome.reward
 
     def relative(
-        self, outcomes: Sequence[Outcome], rate: float | RateEstimate, *, limit_seconds: float
+        self, outcomes: Sequence[Outcome], rate: float | RateEstimate, *, limit_seconds: float | Sequence[float]
     ) -> list[float | None]:
-        """Rewards after paying for the time, without the bonus; None for a failure of the sandbox."""
+        """Rewards after paying for the time, without the bonus; None for a failure of the sandbox.
+
+        `limit_seconds`: what a failure pays for, the same for all or one for each.
+        """
         price = self.price(rate)
-        return [self._left(outcome, price, limit_seconds) if outcome.charged else None for outcome in outcomes]
+        limits = limit_seconds if isinstance(limit_seconds, Sequence) else [limit_seconds] * len(outcomes)
+        rows = zip(outcomes, limits, strict=True)
+        return [self._left(outcome, price, limit) if outcome.charged else None for outcome, limit in rows]
 
     def bonuses(self, outcomes: Sequence[Outcome], best_before: float | None) -> list[float]:
         """The self-improvement bonus of each attempt.
@@ -111,7 +120,7 @@ class Objective:
         rate: float | RateEstimate,
         best_before: float | None,
         *,
-        limit_seconds: float,
+        limit_seconds: float | Sequence[float],
     ) -> list[float | None]:
         """What the learner gets for each attempt: `relative` plus `bonuses`; None is left out of the gradient."""
         left = self.relative(outcomes, rate, limit_seconds=limit_seconds)

@@ -14,7 +14,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -81,7 +81,6 @@ class Pretraining:
     workers: Annotated[int, AtLeast(0)] = 0
     "Processes that write the corpus; 0 writes it in this one."
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    compile: bool = False
     checkpoint_steps: Annotated[int, AtLeast(0)] = 0
     "Write a checkpoint every so many steps; 0 writes none. A run whose folder holds one goes on from there."
     corpus: Corpus = field(default_factory=Corpus)
@@ -118,7 +117,6 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
         _groups(model, config), lr=config.learning_rate, betas=(0.9, 0.95), fused=device.type == "cuda"
     )
     done, tokens = _resume(config, out, model, optimiser)
-    network = torch.compile(model, dynamic=True) if config.compile else model
     context = _context(config, model)
     reading = Reading(config.corpus, config.seed, str(out), config.form, context, config.window // PIECE)
     stream = _stream(config, reading)
@@ -126,7 +124,7 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
     try:
         for number, group in islice(enumerate(_grouped(stream, config.accumulate)), done, config.steps):
             rate = _set_rate(optimiser, config, number)
-            loss, norm = _learn(network, model, optimiser, group, config, device)
+            loss, norm = _learn(model, optimiser, group, config, device)
             tokens += sum(int((batch.part > 0).sum()) for batch in group)
             if on_step is not None:
                 on_step(Step(number + 1, loss, tokens, rate, norm, time.perf_counter() - began))
@@ -202,7 +200,7 @@ def loss_of(model: Any, batch: Batch, prompt_weight: float, device: torch.device
 
 
 def _learn(
-    network: Any, model: Any, optimiser: Any, group: list[Batch], config: Pretraining, device: torch.device
+    model: Any, optimiser: Any, group: list[Batch], config: Pretraining, device: torch.device
 ) -> tuple[float, float]:
     """One step on a group of batches. Gives the mean loss of answer tokens and the gradient's norm."""
     import torch
@@ -214,7 +212,7 @@ def _learn(
     optimiser.zero_grad(set_to_none=True)
     for batch in group:
         with torch.autocast(device.type, torch.bfloat16) if device.type == "cuda" else contextlib.nullcontext():
-            summed, _, answer = loss_of(network, batch, config.prompt_weight, device)
+            summed, _, answer = loss_of(model, batch, config.prompt_weight, device)
         (summed / total).backward()
         seen += answer
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
@@ -240,6 +238,7 @@ def _model(config: Pretraining, out: Path) -> tuple[Any, Any]:
     """The model to train and its tokenizer, which is also written to `out` for the processes that encode."""
     from rewardrate.policies.models import load_model
 
+    _same(config, out)
     out.mkdir(parents=True, exist_ok=True)
     (out / "pretrain.toml").write_text(configs.dumps(config), encoding="utf-8")
     if not config.model:
@@ -302,6 +301,18 @@ def _checkpoint(out: Path, model: Any, optimiser: Any, step: int, tokens: int) -
     }
     save_file(slots, str(folder / OPTIMISER))
     (folder / STATE).write_text(json.dumps({"step": step, "tokens": tokens}), encoding="utf-8")
+
+
+def _same(config: Pretraining, out: Path) -> None:
+    """Refuse to go on from checkpoints of other settings; the first that differs is named. Where it runs may change."""
+    if not config.checkpoint_steps or not any((out / "checkpoints").glob(f"*/{STATE}")):
+        return
+    kept = configs.build(Pretraining, configs.read_toml(out / "pretrain.toml"))
+    begun, mine = (configs.leaves(asdict(one)) for one in (kept, config))
+    for name in sorted(begun.keys() | mine.keys()):
+        if name not in ("workers", "device", "checkpoint_steps", "out") and begun.get(name) != mine.get(name):
+            rule = f"the training in {out} was begun with {begun.get(name)!r}"
+            raise InputError(name, mine.get(name), rule, "give the same settings as before, or another --out")
 
 
 def _resume(config: Pretraining, out: Path, model: Any, optimiser: Any) -> tuple[int, int]:

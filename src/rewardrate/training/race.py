@@ -40,7 +40,7 @@ class RaceObjective(Objective):
         return outcome.reward + self.rewards_of.bonus(outcome.score)
 
     def relative(
-        self, outcomes: Sequence[Outcome], rate: float | RateEstimate, *, limit_seconds: float
+        self, outcomes: Sequence[Outcome], rate: float | RateEstimate, *, limit_seconds: float | Sequence[float]
     ) -> list[float | None]:
         """Rewards after paying for the time, without depth and bonuses; None for a fault of ours."""
         if self.arm == "rpg":

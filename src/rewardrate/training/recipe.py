@@ -149,7 +149,7 @@ class Recipe:
     sandbox: Slots = field(default_factory=Slots)
     overhead: Overhead = field(default_factory=Overhead)
     window: Annotated[int, AtLeast(1)] | None = None
-    "Fit the rate on totals of the last so many steps instead of all (docs/rates.md)."
+    "Fit the rate (niw) on totals of the last so many steps instead of all (docs/rates.md)."
     invalid_in_fit: Literal["zero", "exclude"] = "zero"
     "Failed attempts in the fit: reward 0 with their real seconds, or left out."
     buffer_batches: Annotated[int, AtLeast(1)] = 10
@@ -167,6 +167,9 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.budget == Budget():
             raise InputError("budget", "none", "a run needs an end", "set steps, script_seconds or wall_seconds")
+        if self.window is not None and self.estimator.kind != "niw":
+            rule = f"{self.estimator.kind} takes single attempts, not totals, and would not see the window"
+            raise InputError("window", self.window, rule, 'use estimator.kind = "niw", or its own forgetting')
 
     def with_arm(self, arm: Arm) -> Recipe:
         """The same run for an arm of the experiment."""

@@ -7,10 +7,9 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rewardrate import __version__, config
 from rewardrate.environments.outcome import Outcome
@@ -42,7 +41,10 @@ def train(
     with recipe.sandbox.make() as pool:
         policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is told before a folder is made
         environment = attempted.environment(pool, policy)
-        with _log(recipe, attempted, folder) as log, Loggers(recipe.loggers, log, _leaves(asdict(recipe))) as loggers:
+        with (
+            _log(recipe, attempted, folder) as log,
+            Loggers(recipe.loggers, log, config.leaves(asdict(recipe))) as loggers,
+        ):
             if isinstance(policy, EndpointPolicy):
                 policy.keep_replies(folder / REPLIES)
             buffer = recipe.make_buffer()
@@ -77,7 +79,10 @@ def _both(on_step: Callable[[Step], None] | None, loggers: Loggers) -> Callable[
 
 
 def _last_word(environment: Attempted, log: RunLog) -> None:
-    """The best script, run and judged once more (a task: on the report split): on record, once for each best script."""
+    """The best script, run and judged once more (a task: on the report split): on record, once for each best script.
+
+    A failure of the sandbox is no word: the same command tries again.
+    """
     valid = [attempt for attempt in log.attempts() if attempt.valid]
     if not valid:
         return
@@ -86,7 +91,7 @@ def _last_word(environment: Attempted, log: RunLog) -> None:
     if any(event.kind == "report" and event.message.startswith(head) for event in log.events()):
         return
     outcome = environment.last_word(best.code)
-    if outcome is not None:
+    if outcome is not None and outcome.charged:
         log.note("report", f"{head}reward {outcome.reward:.4f}, {outcome.message}")
 
 
@@ -103,20 +108,13 @@ def _log(recipe: Recipe, attempted: World, folder: Path) -> Iterator[RunLog]:
 
 def _same(recipe: Recipe, log: RunLog) -> None:
     """Refuse to go on with another recipe than the run began with; the first setting that differs is named."""
-    kept = _leaves(asdict(config.build(Recipe, config.read_toml(log.folder / "config.toml"))))
-    mine = _leaves(asdict(recipe))
+    kept = config.leaves(asdict(config.build(Recipe, config.read_toml(log.folder / "config.toml"))))
+    mine = config.leaves(asdict(recipe))
     for name in sorted(set(kept) | set(mine)):
         if not name.startswith(("budget.", "loggers", "sandbox.address")) and kept.get(name) != mine.get(name):
             log.close()
             rule = f"the run in {log.folder} was begun with {kept.get(name)!r}"
             raise InputError(name, mine.get(name), rule, "give the same command as before, or another --out")
-
-
-def _leaves(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in table.items():
-        found |= _leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return found
 
 
 def about(recipe: Recipe, attempted: World) -> dict[str, str]:
