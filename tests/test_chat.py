@@ -24,7 +24,9 @@ def chat(server, **changes):
     return Chat(EndpointSettings(server.url, "some-model", **{**quick, **changes}))
 
 
-@pytest.mark.parametrize("trouble", [429, 500, 503, Cut("never"), Slow("late"), b"<html>", Huge(17 << 20)])
+@pytest.mark.parametrize(
+    "trouble", [408, 429, 500, 503, 507, 520, Cut("never"), Slow("late"), b"<html>", Huge(17 << 20)]
+)
 def test_trouble_that_may_pass_is_tried_again_and_then_answered(server, trouble):
     server.script = [trouble, "fine"]
     asking = chat(server)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from rewardrate.config import AtLeast, Between
 from rewardrate.errors import InfrastructureError, InputError
 
-AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+AGAIN = {408, 409, 425, 429}  # and all from 500 on: the server's own trouble
 ABOUT_THE_PROMPT = {400, 413, 422, 451}  # too long, not liked: the next prompt may fare better
 REMEDIES = {
     401: "is the key right? (key_variable)",
@@ -168,7 +168,7 @@ class Chat:
             raise _Retry(f"the connection broke ({type(error).__name__})") from None
         finally:
             connection.close()
-        if status in AGAIN:
+        if status in AGAIN or status >= 500:
             raise _Retry(f"status {status}", float(after) if re.fullmatch(r"\d{1,4}(\.\d+)?", after) else None)
         if status in ABOUT_THE_PROMPT:
             raise Refused(f"status {status}: {self._safe(answer)}")

@@ -1,12 +1,14 @@
 """The race's objective: what is learnt from adds up to the paper's rewards, and the rate knows no bonus."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import toy_agent
 from rewardrate.environments.outcome import Outcome
 from rewardrate.environments.speedrun.rewards import RaceRewards
-from rewardrate.rates import NIW, Accumulators
 from rewardrate.training.race import RaceObjective
 
 RACE = RaceRewards()
@@ -44,16 +46,31 @@ def test_what_the_buffer_ranks_by_is_what_the_arm_learns_from(loss, seconds):
         assert objective.price(0.01) == price
 
 
-def test_bonuses_never_enter_the_rate():
-    """The same losses just above and just below the target: 5 to 8 of bonus, the same price of a second."""
-    rates = []
-    for loss in (3.2801, 3.2800):
-        chains, estimator = Accumulators(8), NIW(seed=0)
-        batch = [outcome(loss, 700.0 + 10 * row) for row in range(8)]
-        chains.update([one.reward for one in batch], [one.seconds for one in batch], [True] * 8)
-        rates.append(chains.fit(estimator).rate)
-    assert rates[0] == pytest.approx(rates[1], rel=1e-4)
-    assert RPG.bonuses([outcome(3.28)], None)[0] - RPG.bonuses([outcome(3.2801)], None)[0] == 5.0
+class Crossings(toy_agent.TwoArms):
+    """Every reply crosses the target, each in other seconds."""
+
+    limit_seconds = 1500.0
+
+    def execute(self, replies, on_done=None, parents=None):
+        found = [outcome(3.26, 700.0 + 10 * place) for place in range(len(replies))]
+        for place, one in enumerate(found):
+            on_done(place, one)
+        return found
+
+
+@pytest.mark.parametrize("arm", ["rpg", "vanilla"])
+def test_bonuses_never_enter_the_rate(tmp_path, arm):
+    """Two runs of the loop whose crossings earn 0 or 1,000 on top: other rewards, the same rates."""
+    runs = []
+    for bonus in (0.0, 1000.0):
+        rewards = dataclasses.replace(RACE, crossing_bonus=bonus, depth_seconds=bonus)
+        loop = toy_agent.loop(tmp_path / f"{bonus:g}", steps=3, batch=8, environment=Crossings())
+        loop.objective = RaceObjective(arm=arm, bonus=0.0, race=rewards)
+        with loop.log:
+            loop.run()
+            runs.append(([step.rate for step in loop.log.steps()], [row.bonus for row in loop.log.attempts()]))
+    assert runs[0][0] == runs[1][0]
+    assert min(runs[1][1]) > max(runs[0][1]) + 10
 
 
 def test_the_self_improvement_bonus_comes_on_top_where_it_is_set():

@@ -157,7 +157,8 @@ def _parent(run: Run, row: AttemptRow) -> tuple[str, str]:
             return f"attempt {attempt.id}", attempt.code
     name = seed_of(row)
     if not name:
-        return "nothing", ""
+        base = run.folder / "baseline.py"
+        return ("the race's own script", base.read_text(encoding="utf-8")) if base.is_file() else ("nothing", "")
     seed = kept_seed(run, name)
     return (f"seed {name}", seed.code) if seed is not None else (f"seed {name} (its script is gone)", "")
 

@@ -177,7 +177,8 @@ class Loop:
     ) -> None:
         """The valid attempts into the buffer, all of it ranked by this arm's objective at this step's price."""
         worth = [self.objective.worth(outcome) for outcome in outcomes]
-        codes = [None if parent is None else parent.code for parent in parents]
+        base = getattr(self.environment, "base_code", None)  # what a first proposal changes, where it changes something
+        codes = [base if parent is None else parent.code for parent in parents]
         price = self.objective.price(rate)
         self.buffer.absorb(outcomes, self.attempts, step, price, worth=worth, parent_codes=codes)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rewardrate.training.recipe import Recipe
 
 SEEDS = "seeds"  # of a run folder: what its buffer began with
+BASE = "baseline.py"  # of a run folder: the race's own script, which proposals without a parent change
 PAID = "paid-replies.jsonl"  # of a run folder: of implementer and judge, for the step under way
 
 
@@ -108,7 +109,10 @@ class RaceWorld:
             self._made.keep_replies(folder / PAID)
         kept = folder / SEEDS
         if not kept.is_dir():
-            seeds.write(kept, self._known_seeds())
+            known = self._known_seeds()
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / BASE).write_text(self.race.baseline, encoding="utf-8")
+            seeds.write(kept, known)
         objective = self.objective()
         found = [(seed, seed.outcome(objective.rewards_of)) for seed in seeds.read(kept)]
         valid = [(seed, outcome) for seed, outcome in found if outcome.valid]

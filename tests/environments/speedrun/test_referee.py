@@ -1,7 +1,7 @@
 """Verdicts by the rules: recorded runs in, the documented verdict out. Real runs are in test_cheating.py."""
 
 import dataclasses
-import time
+import os
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from rewardrate.environments.speedrun import data, devices, shards
 from rewardrate.environments.speedrun import referee as referees
 from rewardrate.environments.speedrun.race import load
 from rewardrate.environments.speedrun.referee import Referee
-from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.errors import InfrastructureError, InputError, MissingExtra
 from rewardrate.sandbox import Pool, Result
 
 MESSAGES = {
@@ -185,16 +185,25 @@ def no_tool(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "WAIT_SECONDS", 0.5)
 
 
-def test_gpus_of_this_machine_run_one_attempt_at_a_time_and_busy_ones_are_waited_for_once(race, no_tool):
-    race, start = dataclasses.replace(race, device="cuda"), time.monotonic()
+def test_gpus_of_this_machine_run_one_attempt_at_a_time_and_stop_the_run_where_they_cannot_be_had(race, no_tool):
     with Recording(4) as pool:
-        referee = Referee(race, pool)
+        referee = Referee(dataclasses.replace(race, device="cuda"), pool)
         assert referee.at_once() == 1
-        verdicts = referee.run(["pass"] * 3)
-    assert {verdict.message for verdict in verdicts} == {"there is no nvidia-smi on this machine"}
-    assert not any(verdict.charged for verdict in verdicts)
+        with pytest.raises(InfrastructureError, match="no nvidia-smi on this machine; nobody is charged, and the same"):
+            referee.run(["pass"] * 3, lambda *_: pytest.fail("nothing was judged"))
     assert pool.groups == []
-    assert time.monotonic() - start < 4 * devices.WAIT_SECONDS, "six looks, and one of them was patient"
+
+
+def test_before_the_first_attempt_a_box_must_show_that_it_can_use_the_gpu(race, tmp_path, monkeypatch):
+    """The driver answers, and the box sees no GPU: as where device files are closed to other users."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho GPU-1, 7\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with Pool(repeats=0) as pool:
+        referee = Referee(dataclasses.replace(race, device="cuda"), pool)
+        with pytest.raises(InfrastructureError, match=r"a box cannot use the GPU .*(CUDA|cuda|NVIDIA)"):
+            referee.run(["pass"], lambda *_: pytest.fail("nothing was judged"))
 
 
 def test_the_gpus_of_this_machine_say_nothing_of_attempts_that_run_elsewhere(race, no_tool, monkeypatch):
@@ -265,7 +274,10 @@ def test_the_race_on_one_gpu_is_run_and_believed(tmp_path):
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU")
     race = load("nanogpt-gpu", data=tmp_path)
-    data.make(race)
+    try:
+        data.make(race)
+    except MissingExtra as error:
+        pytest.skip(f"the race has no text here: {error}")
     with Pool(repeats=0) as pool:
         (verdict,) = Referee(race, pool).run([race.baseline])
     assert verdict.valid, verdict.message + verdict.output

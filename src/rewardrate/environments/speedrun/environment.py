@@ -24,13 +24,14 @@ from rewardrate.environments.speedrun.replies import PaidReplies
 from rewardrate.environments.speedrun.rewards import RaceRewards, RewardSettings
 from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.environments.speedrun.votes import ModelJudge, VoteSettings
-from rewardrate.errors import InfrastructureError
+from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import Executor
 
 STATUSES: dict[str, Status] = {"valid": "ok", "crash": "error", "infrastructure": "sandbox-failure"}
 "The referee's words for what the record calls by another; the others are the same."
 
 UNREACHED = ("endpoint", "prompt-refused")
+MESSAGE_CHARACTERS = 300  # of what a parent came to, in the prompt that shows it
 "Reasons for which an implementer gave no reply at all."
 
 OnDone = Callable[[int, Outcome], None]
@@ -101,6 +102,11 @@ class Speedrun:
                 asking.replies = self._replies
 
     @property
+    def base_code(self) -> str:
+        """What a proposal without a parent changes: the race's own script."""
+        return self.race.baseline
+
+    @property
     def limit_seconds(self) -> float:
         """The cap: what a failure is charged for."""
         return self.race.cap_seconds
@@ -129,7 +135,7 @@ class Speedrun:
         Raises InfrastructureError when the implementer or the judge could be had for none of several replies: nothing
         is charged, and the same command goes on.
         """
-        codes = [self.race.baseline if one is None else one.code for one in parents or [None] * len(replies)]
+        codes = [self.base_code if one is None else one.code for one in parents or [None] * len(replies)]
         outcomes: dict[int, Outcome] = {}
 
         def done(place: int, outcome: Outcome) -> None:
@@ -141,7 +147,7 @@ class Speedrun:
         asked = [one for one in made if one.asked or one.fault == "infrastructure"]  # the others never reached a model
         _someone_answered([one.message for one in asked if one.reason in UNREACHED], len(asked))
         for place, one in enumerate(made):
-            refusal = _not_implemented(one) or self._static(codes[place], one.code)
+            refusal = _not_implemented(one) or self._static(codes[place], one.code) or self._unshowable(one.code)
             if refusal is not None:
                 done(place, refusal)
         left = [place for place in range(len(made)) if place not in outcomes]
@@ -200,6 +206,14 @@ class Speedrun:
         if not found:
             return None
         return _refusal("modified", f"the judge refused it: {'; '.join(map(str, found[:3]))}", code)
+
+    def _unshowable(self, code: str) -> Outcome | None:
+        """A refusal for a script that no prompt could show: as a parent it would end the run."""
+        try:
+            self.prompt(Parent(code, "x" * MESSAGE_CHARACTERS))
+        except InputError as error:
+            return _refusal("edit", f"too-long: {error}", code)
+        return None
 
     def _voted(self, codes: Sequence[str]) -> dict[int, Outcome]:
         """The refusals of the model judge, by place; no usable vote is nobody's fault."""

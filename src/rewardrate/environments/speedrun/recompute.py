@@ -59,9 +59,23 @@ def main() -> None:
     """Carry out request.json and write the answer to the file that it names."""
     with open(REQUEST, encoding="utf-8") as file:
         request = json.load(file)
-    answer = [_answer(request, check) for check in request["checks"]]
+    failure = _unfit(request["device"])
+    answer: Any = {"failure": failure} if failure else [_answer(request, check) for check in request["checks"]]
     with open(request["answer"], "w", encoding="utf-8") as file:
         json.dump(answer, file)
+
+
+def _unfit(device: str) -> str:
+    """Why this box cannot evaluate any model, before it has looked at one; empty when it can."""
+    import torch
+
+    if hasattr(torch._C, "_jit_set_texpr_fuser_enabled"):
+        torch._C._jit_set_texpr_fuser_enabled(False)  # compiles kernels for a single pass
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError) as error:
+        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1][:300]}"
+    return ""
 
 
 def _answer(request: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:

@@ -117,18 +117,24 @@ def read(race: Race, order: Order, result: Result) -> Finding:
     """What the box found, held against the claims."""
     if result.status == "sandbox-failure":
         return Finding(failure=f"recomputing failed: {result.message}")
+    if result.status == "timeout" and result.contaminated:
+        return Finding(failure="recomputing was not done in time, and others used its cores meanwhile")
     if result.status == "timeout":
         return Finding(f"recomputing its loss took longer than {race.recompute_seconds:g} s")
     if result.status != "ok" or order.answer not in result.files:
         words = " ".join(result.stderr.split())[-300:]
         return Finding(f"its saved model could not be evaluated: {result.message or words or 'no answer'}")
     try:
-        answers: list[dict[str, Any]] = json.loads(result.files[order.answer])
+        answers: Any = json.loads(result.files[order.answer])
+        if isinstance(answers, dict):  # written before any model was loaded
+            return Finding(failure=f"recomputing failed: {answers['failure']!s}")
         findings = [_held(race, claim, answer, order) for claim, answer in zip(order.claims, answers, strict=True)]
     except (ValueError, KeyError, TypeError, AttributeError):  # the program got at the process that judged it
         return Finding("its saved model could not be evaluated: the answer makes no sense")
     final = next(found for found, claim in zip(findings, order.claims, strict=True) if claim.final)
     first = next((found.problem for found in findings if found.problem), "")
+    if excuse := devices.excuses(race, first):
+        return Finding(failure=f"recomputing failed ({first}), and {excuse}")
     return Finding(first, "", final.open_loss, final.hidden_loss)
 
 

@@ -23,6 +23,7 @@ MODEL = "model.pt"
 FIRST_NUMBER = 1337  # what a script is told to seed its random numbers with, unless it is repeated
 TOGETHER = 16  # attempts whose models are kept at once, at most
 ENOUGH = 0.9  # of the promised memory: whoever had more was killed for going beyond it
+PROOF = "import torch\ntorch.zeros(1, device='cuda').item()\n"
 OnDone = Callable[[int, Verdict], None]
 
 # The main process of the box: it becomes torchrun. Standard output goes to a file, because a pipe's reader keeps only
@@ -67,7 +68,7 @@ class Referee:
         if not self.local and race.device == "cuda" and not devices.files(race):
             rule = "attempts are given the GPU device files that this machine has, and it has none"
             raise InputError("race", race.name, rule, "train on a machine with the GPUs of those that run attempts")
-        self._seal, self._patience = data.seal(race), devices.WAIT_SECONDS
+        self._seal, self._proven = data.seal(race), race.device == "cpu" or not self.local
 
     def run(
         self, codes: Sequence[str], on_done: OnDone | None = None, *, numbers: Sequence[int] | None = None
@@ -77,8 +78,8 @@ class Referee:
         `numbers` are the random seeds that scripts are told (RACE_SEED), so that repeats of one differ.
 
         What failed on our side is tried once more. `on_done(index, verdict)` as verdicts are final: after every
-        `at_once` attempts. Raises InfrastructureError when the shards are no longer those it began with: no verdict
-        could be compared.
+        `at_once` attempts. Raises InfrastructureError when the shards are no longer those it began with (no verdict
+        could be compared), or the GPUs of this machine cannot be had: what was judged before stands.
         """
         if data.seal(self.race) != self._seal:
             remedy = data.remedy(self.race)
@@ -86,7 +87,7 @@ class Referee:
         drawn = [FIRST_NUMBER] * len(codes) if numbers is None else list(numbers)
         tries = [self._attempt(*pair) for pair in zip(codes, drawn, strict=True)]
         verdicts: dict[int, Verdict] = {}
-        self._patience, together = devices.WAIT_SECONDS, self.at_once()
+        together = self.at_once()
         for start in range(0, len(codes), together):
             places = list(range(start, min(start + together, len(codes))))
             verdicts.update(zip(places, self._judged([tries[place] for place in places]), strict=True))
@@ -112,10 +113,10 @@ class Referee:
         return max(1, min(self.executor.slots or most, most, TOGETHER))
 
     def _judged(self, attempts: Sequence[_Attempt]) -> list[Verdict]:
-        trouble = devices.trouble(self.race, self._patience) if self.local else ""
+        trouble = devices.trouble(self.race) if self.local else ""
         if trouble:
-            self._patience = 0.0  # waited for once; the others are not made to wait as long each
-            return [_fault(trouble) for _ in attempts]
+            raise InfrastructureError(f"{trouble}; nobody is charged, and the same command goes on")
+        self._prove()
         short = self.local and devices.available_bytes() < self.race.memory_bytes
         kills = devices.memory_kills()
         results = self.executor.run([attempt.job for attempt in attempts])
@@ -126,6 +127,19 @@ class Referee:
         if changed:
             return [self._tampered(verdict) for verdict, _ in first]
         return self._recomputed(first)
+
+    def _prove(self) -> None:
+        """Once, before the first attempt: a box can use the GPU. Else every script would be charged for its lack."""
+        if self._proven:
+            return
+        limits = Limits(seconds=120, memory_bytes=self.race.memory_bytes, cores=self.race.cores, processes=512)
+        use = {"environment": devices.variables(self.race), "devices": devices.files(self.race)}
+        (result,) = self.executor.run([Job(PROOF, limits, minimum=self.minimum, **use)])
+        if result.status != "ok":
+            why = " ".join((result.stderr or result.message).split())[-300:]
+            remedy = "does the machine itself see it (python -c 'import torch; torch.zeros(1).cuda()'), and are"
+            raise InfrastructureError(f"a box cannot use the GPU ({why}); {remedy} /dev/nvidia* open to all users?")
+        self._proven = True
 
     def _attempt(self, code: str, number: int) -> _Attempt:
         race = self.race
@@ -288,7 +302,7 @@ def checkpoint(step: int) -> str:
 def hidden_paths(race: Race) -> tuple[Path, ...]:
     """What no script may read: the packages that texts come from, ours with its races, the referee's shards."""
     found = {home / name for home in package_homes() for name in [*data.MODULES.values(), "rewardrate"]}
-    return tuple(sorted(path for path in found | {PACKAGE, race.private} if path.exists()))
+    return tuple(sorted(found | {PACKAGE, race.private}))
 
 
 def _fault(words: str) -> Verdict:
