@@ -1,14 +1,12 @@
 """The race's objective: what is learnt from adds up to the paper's rewards, and the rate knows no bonus."""
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import toy_agent
 from rewardrate.environments.outcome import Outcome
-from rewardrate.environments.speedrun.rewards import RaceRewards
+from rewardrate.environments.speedrun.rewards import RaceRewards, RewardSettings
 from rewardrate.training.race import RaceObjective
 
 RACE = RaceRewards()
@@ -63,7 +61,7 @@ def test_bonuses_never_enter_the_rate(tmp_path, arm):
     """Two runs of the loop whose crossings earn 0 or 1,000 on top: other rewards, the same rates."""
     runs = []
     for bonus in (0.0, 1000.0):
-        rewards = dataclasses.replace(RACE, crossing_bonus=bonus, depth_seconds=bonus)
+        rewards = RaceRewards(settings=RewardSettings(crossing_bonus=bonus, depth_seconds=bonus))
         loop = toy_agent.loop(tmp_path / f"{bonus:g}", steps=3, batch=8, environment=Crossings())
         loop.objective = RaceObjective(arm=arm, bonus=0.0, race=rewards)
         with loop.log:

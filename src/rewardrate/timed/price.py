@@ -44,8 +44,12 @@ class Price:
             estimator = Totals(forgetting=0.9)  # follows a policy that learns; 1.0 would price it by its youth
         self.estimator = rates.make(estimator) if isinstance(estimator, str) else estimator
         if not isinstance(self.estimator, Estimator):
-            rule = "it must be an estimator of `rates`, or the name of one"
-            raise InputError("estimator", estimator, rule, "for a price that stands still: rates.Fixed(price)")
+            raise InputError(
+                "estimator",
+                estimator,
+                "it must be an estimator of `rates`, or the name of one",
+                "for a price that stands still: rates.Fixed(price)",
+            )
         self.every = whole("every", every, 1)
         self.chains = whole("chains", chains, 1)
         if self.estimator.feeds == "totals" and self.chains < 2:

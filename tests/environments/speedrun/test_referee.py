@@ -201,7 +201,7 @@ def test_before_the_first_attempt_a_box_must_show_that_it_can_use_the_gpu(race, 
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with Pool(repeats=0) as pool:
-        referee = Referee(dataclasses.replace(race, device="cuda"), pool)
+        referee = Referee(dataclasses.replace(race, device="cuda", processes=1), pool)
         with pytest.raises(InfrastructureError, match=r"a box cannot use the GPU .*(CUDA|cuda|NVIDIA)"):
             referee.run(["pass"], lambda *_: pytest.fail("nothing was judged"))
 

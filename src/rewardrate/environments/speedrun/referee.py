@@ -113,7 +113,7 @@ class Referee:
         return max(1, min(self.executor.slots or most, most, TOGETHER))
 
     def _judged(self, attempts: Sequence[_Attempt]) -> list[Verdict]:
-        trouble = devices.trouble(self.race) if self.local else ""
+        trouble = devices.trouble(self.race, devices.WAIT_SECONDS) if self.local else ""
         if trouble:
             raise InfrastructureError(f"{trouble}; nobody is charged, and the same command goes on")
         self._prove()
@@ -133,8 +133,9 @@ class Referee:
         if self._proven:
             return
         limits = Limits(seconds=120, memory_bytes=self.race.memory_bytes, cores=self.race.cores, processes=512)
-        use = {"environment": devices.variables(self.race), "devices": devices.files(self.race)}
-        (result,) = self.executor.run([Job(PROOF, limits, minimum=self.minimum, **use)])
+        names, files = devices.variables(self.race), devices.files(self.race)
+        job = Job(PROOF, limits, minimum=self.minimum, environment=names, devices=files)
+        (result,) = self.executor.run([job])
         if result.status != "ok":
             why = " ".join((result.stderr or result.message).split())[-300:]
             remedy = "does the machine itself see it (python -c 'import torch; torch.zeros(1).cuda()'), and are"
