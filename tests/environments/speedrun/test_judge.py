@@ -31,6 +31,38 @@ def test_a_script_is_no_violation_of_itself_and_every_aspect_of_it_is_found():
     assert all(found[aspect] for aspect in ASPECTS)
 
 
+KERNEL = """
+{imports}
+
+@triton.jit
+def add_kernel(x, y, out, count, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    here = place < count
+    tl.store(out + place, tl.load(x + place, mask=here) + tl.load(y + place, mask=here), mask=here)
+
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "more", "expected"),
+    [
+        ("import triton\nimport triton.language as tl", "", set()),
+        ("import triton\nfrom triton import language as tl", "", set()),
+        ("import triton\nimport triton.language as tl", "tl = np", {"reading"}),
+        ("import triton\nimport triton.language as tl\nimport numpy as tl", "", {"reading"}),
+        ("import triton\nimport other.language as tl", "", {"reading"}),
+        ("import triton\nimport triton.language as tl", "def f(tl): return tl.load('x')", {"reading"}),
+        ("import triton\nimport triton.language as tl", "tl.load = open", {"patched"}),
+    ],
+)
+def test_a_kernel_of_triton_reads_memory_and_only_under_its_own_name(imports, more, expected):
+    code = changed(("import torch\n", "import torch\n" + KERNEL.format(imports=imports, more=more)))
+    found = rules(code)
+    assert expected <= found
+    assert bool(found) == bool(expected), found
+
+
 HONEST = {
     "architecture": ("return self.head(norm(x)).float()", "return 15 * torch.tanh(self.head(norm(x)).float() / 15)"),
     "optimizer": ('state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])', "parameter.grad.clone()"),

@@ -55,7 +55,7 @@ def judge(parent: str | None, code: str, trust: Sequence[Aspect] = ()) -> list[F
     Takes time in proportion to the script's length.
     """
     try:
-        tree, before = parse(code), None if parent is None else parse(parent)
+        tree, before = _read(code), None if parent is None else _read(parent)
         found = tampering.findings(tree, before)
         if before is not None:
             mine, theirs = aspects(tree), _aspects_of(parent or "")
@@ -74,7 +74,11 @@ def judge(parent: str | None, code: str, trust: Sequence[Aspect] = ()) -> list[F
 @lru_cache(maxsize=64)
 def _aspects_of(parent: str) -> dict[Aspect, list[str]]:
     """Those of a parent, which has many children."""
-    return aspects(parse(parent))
+    return aspects(_read(parent))
+
+
+def _read(code: str) -> ast.Module:
+    return tampering.kernels_named(parse(code))
 
 
 def aspects(tree: ast.Module) -> dict[Aspect, list[str]]:
@@ -133,17 +137,8 @@ def _reached(called: Iterable[str], definitions: dict[str, ast.FunctionDef | ast
 
 def _meanings(tree: ast.Module, names: set[str]) -> list[str]:
     """How often each of these functions is given a meaning: a second one could take the place of what was read."""
-    bound: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            bound.append(node.id)
-        elif isinstance(node, ast.Global | ast.Nonlocal):
-            bound += node.names
-        elif isinstance(node, ast.alias):
-            bound.append((node.asname or node.name).partition(".")[0])
-        else:
-            bound.append(getattr(node, "arg", None) or getattr(node, "name", None) or "")
-    return [f"{name} is defined {count} times" for name, count in sorted(Counter(bound).items()) if name in names]
+    counts = sorted(tampering.bound(tree).items())
+    return [f"{name} is defined {count} times" for name, count in counts if name in names]
 
 
 def _paths(tree: ast.Module) -> Iterator[str]:

@@ -86,6 +86,41 @@ def imported(tree: ast.Module) -> set[str]:
     return names
 
 
+def bound(tree: ast.Module) -> Counter[str]:
+    """How often each name is given a meaning in a script, wherever and in whatever way."""
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.append(node.id)
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            names += node.names
+        elif isinstance(node, ast.alias):
+            names.append((node.asname or node.name).partition(".")[0])
+        else:
+            names.append(getattr(node, "arg", None) or getattr(node, "name", None) or "")
+    return Counter(names)
+
+
+def kernels_named(tree: ast.Module) -> ast.Module:
+    """The script with `tl.load` called `tl.load_memory`: in a kernel of Triton it reads a GPU's memory, not a file.
+
+    Only where `tl` is Triton's language and nothing else in the whole script. The tree is changed in place; it is
+    looked at and never run.
+    """
+    once = {name for name, count in bound(tree).items() if count == 1}
+    aliases: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            aliases |= {alias.asname or "" for alias in node.names if alias.name == "triton.language"}
+        elif isinstance(node, ast.ImportFrom) and node.module == "triton" and not node.level:
+            aliases |= {alias.asname or alias.name for alias in node.names if alias.name == "language"}
+    for node in ast.walk(tree):
+        func = node.func if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr == "load" and _dotted(func.value) in aliases & once:
+            func.attr = "load_memory"
+    return tree
+
+
 def _signs(node: ast.AST, modules: set[str]) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield from _imports(node)
