@@ -107,7 +107,7 @@ def kernels_named(tree: ast.Module) -> ast.Module:
     Only where `tl` is Triton's language and nothing else in the whole script. The tree is changed in place; it is
     looked at and never run.
     """
-    once = {name for name, count in bound(tree).items() if count == 1}
+    once = {name for name, count in bound(tree).items() if name and count == 1}
     aliases: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
