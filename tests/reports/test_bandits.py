@@ -9,6 +9,7 @@ from rewardrate.errors import InputError
 from rewardrate.reports.bandits import (
     Curve,
     Study,
+    _scale,
     draw_all,
     draw_experiment,
     horizon_table,
@@ -17,6 +18,7 @@ from rewardrate.reports.bandits import (
     verdict_table,
     versus_table,
 )
+from rewardrate.reports.style import pyplot
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,17 @@ def results(tmp_path_factory):
         resamples=100,
     )
     return study(settings, tmp_path_factory.mktemp("study") / "study.sqlite")
+
+
+@pytest.mark.parametrize("order", [(300.0, 99.0), (99.0, 300.0)])
+def test_panels_that_share_an_axis_cut_off_the_least_of_none(order):
+    plt = pyplot()
+    figure, axes = plt.subplots(1, 2, sharey=True)
+    for axis, least in zip(axes, order, strict=True):
+        axis.plot([5, 10], [least, 1e4])
+        _scale(axis)
+    assert all(axis.get_ylim()[0] < 99 for axis in axes)
+    plt.close(figure)
 
 
 def test_every_figure_is_drawn_as_svg_and_png(results, tmp_path):

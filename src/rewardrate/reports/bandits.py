@@ -271,8 +271,13 @@ def _line(axis: Any, points: Any, style: tuple[str, str, str], markers: bool = F
 
 
 def _scale(axis: Any) -> None:
-    """Regret spans decades and may be negative: linear below 10, logarithmic above. Call it when all is drawn."""
-    least = min((float(np.min(line.get_ydata())) for line in axis.get_lines()), default=0.0)
+    """Regret spans decades and may be negative: linear below 10, logarithmic above. Call it when all is drawn.
+
+    Panels that share their axis show the least of them all.
+    """
+    panels = axis.get_shared_y_axes().get_siblings(axis)
+    lines = [line for panel in panels for line in panel.get_lines()]
+    least = min((float(np.min(line.get_ydata())) for line in lines), default=0.0)
     axis.set_yscale("symlog", linthresh=10, linscale=0.5)
     axis.set_ylim(bottom=0.6 * least if least > 20 else min(0.0, 1.2 * least))
 
