@@ -42,7 +42,7 @@ $(VERL)/.ready: pyproject.toml
 	else rm -rf $(VERL); echo "verl could not be installed: the run on stock verl is SKIPPED"; fi
 
 demo: $(VENV)/.demo            ## train a small language model, priced and not, and open the page (QUICK=1: a taste)
-	$(BIN)/rewardrate train laptop --arm both --out $(OUT) $(if $(QUICK),--set budget.steps=4)
+	$(BIN)/rewardrate train laptop --arm both --out $(OUT) $(if $(QUICK),--set budget.steps=3 --set budget.wall_seconds=50)
 	$(BIN)/rewardrate report $(OUT) --open
 
 check: $(VENV)/.test           ## lint, format and types
