@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from rewardrate.errors import InputError
+from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import Job, Limits
 from scale.ray_cluster import local_cluster
 
 pytest.importorskip("ray", reason="Ray is not installed: the executor over a cluster is NOT tested")
 
-from rewardrate.scale import RayExecutor
+from rewardrate.scale import RayExecutor, ray_executor
 
 SMALL = Limits(seconds=20, cores=1)
 
@@ -86,6 +86,19 @@ def test_data_are_sent_once_to_each_node_and_again_when_they_change(cluster, tmp
         assert {result.stdout for result in executor.run([job] * 12)} == {"other\n"}
     left = [place for folder in cluster.folders() for place in folder.glob("rewardrate-data-*")]
     assert len(left) <= 1, "only the killed node may leave something behind"
+
+
+def test_a_node_whose_scripts_would_lack_a_package_is_left_out_and_its_name_is_told(cluster, monkeypatch, caplog):
+    """The driver has a package more than the nodes: no script may fail there for the want of it."""
+    here = ray_executor.script_packages()
+    monkeypatch.setattr(ray_executor, "script_packages", lambda: here | {"lightgbm": "4.6"})
+    with (
+        RayExecutor(cluster.address, repeats=0, patience_seconds=20) as executor,
+        caplog.at_level("WARNING"),
+        pytest.raises(InfrastructureError, match="no node of the Ray cluster was ready"),
+    ):
+        executor.run([Job("print(1)", SMALL)])
+    assert "scripts there have no lightgbm; pip install 'rewardrate[agent,ray]'" in caplog.text
 
 
 def most_at_once(results):
