@@ -3,7 +3,9 @@
     python benchmarks/arms.py laptop --tasks diamonds elec-demand leaf-flavia --seeds 5 \
         --set budget.script_seconds=250 --runs runs/arms --out results/DATE-NAME
 
-Runs that stand in --runs are not repeated, and one that was killed goes on. --out gets
+Runs that stand in --runs are not repeated, and one that was killed goes on. With --arms rpg it trains that arm alone
+(the other one may run beside it, with the same folders); without --out it only trains, with --only-report it trains
+nothing. --out gets
   arms.csv       per task and arm: reward and score at T with the 95 % paired bootstrap interval of the difference,
                  valid share, reward and seconds of the first and of the last third of the steps, report split
   runs.csv       the same numbers of every run
@@ -42,7 +44,7 @@ def runs_of(args: argparse.Namespace) -> None:
         for task in args.tasks:
             given = [*args.set, f'task="{task}"', f"seed={seed}"]
             recipe = config.load(Recipe, config.find_recipe(args.recipe), given)
-            for arm in ARMS if seed % 2 == 0 else ARMS[::-1]:
+            for arm in args.arms if seed % 2 == 0 else args.arms[::-1]:
                 folder = args.runs / f"{Path(task).name}-s{seed}" / arm
                 train(recipe.with_arm(arm), folder, on_step=lambda step: print(".", end="", flush=True))
                 print(f" {folder}", flush=True)
@@ -159,9 +161,18 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="as of rewardrate train")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the result")
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--only-report", action="store_true")
+    parser.add_argument("--out", type=Path, help="folder of the result")
     args = parser.parse_args()
-    runs_of(args)
+    if not args.only_report:
+        runs_of(args)
+    if args.out is not None:
+        report(args)
+
+
+def report(args: argparse.Namespace) -> None:
+    """Everything that --out gets."""
     runs = [
         run for task in args.tasks for path in sorted(args.runs.glob(f"{Path(task).name}-s*")) for run in find(path)
     ]

@@ -7,8 +7,10 @@ work beside it.
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -24,14 +26,17 @@ from rewardrate.bandits.agents.cucb import CUCB
 from rewardrate.bandits.compiled import is_compiled, jit_fresh
 from rewardrate.bandits.engine import Traces, simulate_many, traces_of
 from rewardrate.bandits.jobs import Batch, Finished
-from rewardrate.bandits.sampled_card import LARGEST, launch_sampled
+from rewardrate.bandits.sampled_card import LARGEST, board_sampled
 from rewardrate.bandits.trial import make_loop, tables_of
 from rewardrate.errors import InputError
 
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # queues of the card; a kernel that waits holds up its queue
+vars(np).setdefault("row_stack", np.vstack)  # NumPy 2.5 dropped this name, and numba-cuda 0.30 still asks for it
 warnings.filterwarnings("ignore", message=".*Grid size")  # few trials leave most of the card idle, and are soon done
 
 THREADS = 32  # trials of a block: small, so that few trials still reach every multiprocessor
-IN_FLIGHT = 48  # batches on the card at a time, each in its own stream
+IN_FLIGHT = 512  # batches on the card at a time, each in its own stream: a thread is slow, so the more the better
+PAUSE_SECONDS = 0.01  # between two looks at who has landed
 MEMORY_SHARE = 0.6  # of the card's free memory that states may take
 
 
@@ -41,6 +46,9 @@ class Flight(NamedTuple):
     number: int
     batch: Batch
     stream: Any
+    launch: Callable[[], None]
+    landed: Any
+    "An event behind its last step."
     out: Any
     held: tuple[Any, ...]
     "Device arrays that must live until it lands."
@@ -132,7 +140,7 @@ def _work(
 
 
 def _fly(batches: deque[tuple[int, Batch]], steps: int) -> Finished:
-    """Keep the card full, land in the order of take-off.
+    """Keep the card full; whoever is done first lands first.
 
     Giving memory back waits for all that flies, so where there is enough of it, that is put off to the end.
     """
@@ -145,26 +153,43 @@ def _fly(batches: deque[tuple[int, Batch]], steps: int) -> Finished:
 
 
 def _fly_within(batches: deque[tuple[int, Batch]], steps: int, room: float) -> Finished:
-    flights: deque[Flight] = deque()
+    """A copy waits behind kernels that have not begun, so all that fits is copied first and launched then.
+
+    The largest worlds begin first: what is left at the end is short.
+    """
+    flights: list[Flight] = []
     while batches or flights:
-        while batches and len(flights) < IN_FLIGHT:
+        boarding: list[Flight] = []
+        while batches and len(flights) + len(boarding) < IN_FLIGHT:
             need = _memory_bytes(batches[0][1])
-            if flights and need + sum(flight.memory_bytes for flight in flights) > room:
+            waiting = [*flights, *boarding]
+            if waiting and need + sum(flight.memory_bytes for flight in waiting) > room:
                 break
             number, batch = batches.popleft()
-            if not batch.agents:
+            if batch.agents:
+                boarding.append(_board(number, batch, steps, need))
+            else:
                 yield number, []
-                continue
-            flights.append(_launch(number, batch, steps, need))
+        for flight in sorted(boarding, key=lambda flight: -flight.batch.world.contexts):
+            flight.launch()
+            flight.landed.record(flight.stream)
+        flights += boarding
         if flights:
-            flight = flights.popleft()
+            flight = flights.pop(_first_landed(flights))
             out = flight.out.copy_to_host(stream=flight.stream)
             flight.stream.synchronize()
             size = len(flight.batch.seeds)
-            yield (
-                flight.number,
-                traces_of(out.reshape(-1, size, *out.shape[1:]), flight.batch.seeds, flight.batch.marks),
-            )
+            traces = traces_of(out.reshape(-1, size, *out.shape[1:]), flight.batch.seeds, flight.batch.marks)
+            yield flight.number, traces
+
+
+def _first_landed(flights: Sequence[Flight]) -> int:
+    """The place of one that is done; waits for it."""
+    while True:
+        for place, flight in enumerate(flights):
+            if not hasattr(flight.landed, "query") or flight.landed.query():  # a simulated one is done when launched
+                return place
+        time.sleep(PAUSE_SECONDS)
 
 
 def free_memory_bytes() -> float:
@@ -185,7 +210,8 @@ def _memory_bytes(batch: Batch) -> int:
     return trials * 8 * int(size + 3 * len(batch.marks) + batch.world.arms + batch.world.contexts)
 
 
-def _launch(number: int, batch: Batch, steps: int, memory_bytes: int) -> Flight:
+def _board(number: int, batch: Batch, steps: int, memory_bytes: int) -> Flight:
+    """Everything that a batch needs, on the card and ready to be launched."""
     stream = cuda.stream()
     seeds = np.asarray(batch.seeds, dtype=np.int64)
     parameters = np.stack([agent.parameters(batch.world) for agent in batch.agents])
@@ -197,7 +223,7 @@ def _launch(number: int, batch: Batch, steps: int, memory_bytes: int) -> Flight:
         cuda.device_array((trials, size), np.int64, stream=stream) for size in (batch.world.arms, batch.world.contexts)
     ]
     if where(batch.agents[0], batch) == "block":
-        held = launch_sampled(batch, steps, sent, orders, out, stream)
+        launch, held = board_sampled(batch, steps, sent, orders, out, stream)
     else:
         starts = np.stack([agent.start(batch.world) for agent in batch.agents])
         first = cuda.to_device(starts, stream=stream)
@@ -205,9 +231,12 @@ def _launch(number: int, batch: Batch, steps: int, memory_bytes: int) -> Flight:
         agent = batch.agents[0]
         kernel = trial_kernel(agent.act, agent.learn, agent.price)
         blocks = (trials + THREADS - 1) // THREADS
-        kernel[blocks, THREADS, stream](steps, *sent, first, states, *orders, out)
         held = (first, states)
-    return Flight(number, batch, stream, out, (*held, *sent, *orders), memory_bytes)
+
+        def launch() -> None:
+            kernel[blocks, THREADS, stream](steps, *sent, first, states, *orders, out)
+
+    return Flight(number, batch, stream, launch, cuda.event(), out, (*held, *sent, *orders), memory_bytes)
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ thousandth of what sampling leaves open), the totals of cells in 64-bit ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, cast
 
@@ -31,16 +32,19 @@ def on_card(function: Function) -> Function:
     return cast(Function, cuda.jit(device=True)(function))
 
 
-def launch_sampled(
+def board_sampled(
     batch: Any, steps: int, sent: list[Any], orders: list[Any], out: Any, stream: Any
-) -> tuple[Any, ...]:
-    """Send a batch of sampled C-UCB trials on its way; returns what must be kept until it lands."""
+) -> tuple[Callable[[], None], tuple[Any, ...]]:
+    """What launches a batch of sampled C-UCB trials, and what must be kept until it lands."""
     trials = out.shape[0]
     shape = (trials, batch.world.contexts, batch.world.actions)
     totals = cuda.device_array((3, *shape), np.float64, stream=stream)
     mirror = cuda.device_array((3, *shape), np.float32, stream=stream)
-    sampled_kernel()[trials, THREADS, stream](steps, *sent, totals, mirror, *orders, out)
-    return totals, mirror
+
+    def launch() -> None:
+        sampled_kernel()[trials, THREADS, stream](steps, *sent, totals, mirror, *orders, out)
+
+    return launch, (totals, mirror)
 
 
 @lru_cache(maxsize=1)
