@@ -4,15 +4,17 @@ Both switches must be set before numba is imported: NUMBA_ENABLE_CUDASIM=1 and N
 """
 
 import sys
+import time
 import warnings
 
 import numpy as np
 
 warnings.simplefilter("ignore")  # plain Python says so when 64-bit numbers wrap around
 
-from rewardrate.bandits import CUCB, NPG, SPG, World, sampled_card, simulate  # noqa: E402
+from rewardrate.bandits import CUCB, NPG, SPG, World, cuda, sampled_card, simulate  # noqa: E402
 from rewardrate.bandits.cuda import run_on_card  # noqa: E402
 from rewardrate.bandits.jobs import Batch  # noqa: E402
+from rewardrate.errors import InputError  # noqa: E402
 from rewardrate.rates import NIW, Totals  # noqa: E402
 
 sampled_card.THREADS = 4  # a simulated thread is a real one
@@ -47,11 +49,67 @@ def several():
     print("several same")
 
 
+def tight():
+    """One flight at a time, and no room for two: the same results."""
+    cuda.IN_FLIGHT = 1
+    several()
+    cuda.IN_FLIGHT, cuda.free_memory_bytes = 512, lambda: 3000.0
+    several()
+
+
+def late():
+    """The first to be launched lands last, and is not waited for."""
+    world, marks, order = World("E1", 5, 4), np.array([20]), []
+
+    class Event:
+        made = 0
+
+        def __init__(self):
+            Event.made += 1
+            self.looks = 5 if Event.made == 1 else 0
+
+        def record(self, stream):
+            pass
+
+        def query(self):
+            self.looks -= 1
+            return self.looks < 0
+
+    cuda.cuda.event = Event
+    batches = [Batch(world, [NPG(0.3, 60)], [seed], marks) for seed in (1, 2, 3)]
+    for i, (traces,) in run_on_card(batches, 20):
+        order.append(i)
+        mine = simulate(world, NPG(0.3, 60), [i + 1], 20, marks=marks)
+        assert np.abs(mine.regret - traces.regret).max() < 1e-9
+    assert order == [1, 2, 0], order
+    print("late same")
+
+
+def closed():
+    """Whoever stops listening does not wait for the rest of the cores' batch; a failure there is told."""
+    world, marks = World("E1", 5, 4), np.array([50])
+    both = [Batch(world, [NPG(0.3, 60)], [1], marks), Batch(world, [CUCB(0.1, 0.1)], range(500), marks)]
+    flying = run_on_card(both, 50)
+    assert next(flying)[0] == 0
+    start = time.monotonic()
+    flying.close()
+    assert time.monotonic() - start < 5
+    broken = Batch(world, [CUCB(0.1, 0.1)], [1], np.array([99]))  # beyond the last step
+    try:
+        list(run_on_card([broken, Batch(world, [NPG(0.3, 60)], [1], marks)], 50))
+    except InputError as error:
+        print("closed same", error)
+
+
 def main(what):
     if what == "thread":
         same(NPG(0.3, 60), World("E4", 5, 4), 60)
         same(SPG(1.0, 500, Totals()), World("E1", 6, 5), 60)
         several()
+    elif what == "flights":
+        tight()
+        late()
+        closed()
     else:
         same(CUCB(0.1, 0.1, policies=6), World("E4", 5, 4), 40)
         same(CUCB(1.0, 0.01, policies=37), World("E1", 5, 5), 45)

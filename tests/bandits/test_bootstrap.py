@@ -28,6 +28,15 @@ def test_the_same_table_gives_the_same_band():
     assert (band(table).low == band(table).low).all()
 
 
+def test_blocks_of_resamples_change_nothing(monkeypatch):
+    table = np.random.default_rng(3).normal(size=(20, 3))
+    whole = band(table, resamples=101)
+    monkeypatch.setattr("rewardrate.bandits.bootstrap.WEIGHTS", 200)
+    parts = band(table, resamples=101)
+    assert np.allclose(whole.low, parts.low, rtol=1e-12)
+    assert np.allclose(whole.high, parts.high, rtol=1e-12)
+
+
 def test_one_trial_has_no_width():
     assert band(np.array([[3.0]])).low[0] == band(np.array([[3.0]])).high[0] == 3.0
 

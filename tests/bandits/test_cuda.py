@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba import cuda
+from numba.core.errors import NumbaError
 
 from rewardrate.bandits import CUCB, NPG, SPG, World, simulate
-from rewardrate.bandits.cuda import kind_of, where
+from rewardrate.bandits.cuda import _named_failures, kind_of, where
 from rewardrate.bandits.jobs import Batch
-from rewardrate.errors import InputError
+from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.rates import NIW, Totals
 
 SIMULATOR = Path(__file__).parent / "on_simulator.py"
@@ -39,6 +40,40 @@ def on_simulator(what):
 
 def test_the_kernel_of_a_thread_per_trial_computes_what_the_cpu_computes():
     assert on_simulator("thread").count("same") == 3
+
+
+def test_flights_land_as_they_end_within_the_room_there_is_and_nobody_waits_for_them_in_vain():
+    said = on_simulator("flights")
+    assert said.count("same") == 4
+    assert "marks" in said
+
+
+def test_what_a_card_or_its_compiler_says_is_put_into_words():
+    class CudaAPIError(RuntimeError):
+        pass
+
+    def flights(error):
+        yield None
+        raise error
+
+    with pytest.raises(InfrastructureError, match=r"the GPU failed \(launch timed out\); what was finished is kept"):
+        list(_named_failures(flights(CudaAPIError("launch timed out"))))
+    with pytest.raises(InputError, match="numba cannot compile it for a GPU"):
+        list(_named_failures(flights(NumbaError("no\nway"))))
+    with pytest.raises(ZeroDivisionError):
+        list(_named_failures(flights(ZeroDivisionError())))
+
+
+def test_an_agent_whose_state_is_no_vector_runs_on_the_cores():
+    class Square(NPG):
+        def start(self, world):
+            return super().start(world).reshape(2, -1)
+
+    batch = Batch(World("E1", 5, 4), [], [0], [10])
+    size = NPG(0.3, 9).start(batch.world).size
+    assert where(NPG(0.3, 9), batch) == "thread"
+    if size % 2 == 0:
+        assert where(Square(0.3, 9), batch) == "cores"
 
 
 def test_what_runs_an_agent():

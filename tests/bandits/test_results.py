@@ -93,3 +93,23 @@ def test_unknown_tables_and_untuned_cells_are_told(tmp_path):
             results.rows("cell")
         with pytest.raises(InputError, match="not tuned yet"):
             results.selected(CELL)
+
+
+def test_one_process_writes_a_study_at_a_time(tmp_path):
+    with begin(tmp_path / "s.sqlite"):
+        with pytest.raises(InputError, match="another study is writing it"):
+            begin(tmp_path / "s.sqlite")
+        with Results.open(tmp_path / "s.sqlite") as reader:
+            assert reader.about()["python"] == "3"
+    begin(tmp_path / "s.sqlite").close()
+
+
+def test_a_file_that_can_only_be_read_is_told_before_the_work(tmp_path, monkeypatch):
+    path = tmp_path / "s.sqlite"
+    begin(path).close()
+    plain = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda file, **options: plain(f"{file.as_uri()}?mode=ro", uri=True, **options)
+    )
+    with pytest.raises(InputError, match="it cannot be written .*readonly"):
+        begin(path)

@@ -131,8 +131,16 @@ def test_greed_for_reward_takes_the_trap():
 
 def test_a_filler_arm_is_optimal_in_some_large_worlds():
     """The paper says it never is; by rate that is so, by relative value (long, rich) it is not."""
-    assert (World("E1", 160, 64).greedy_policy()[0]) >= 4
-    assert all((World("E1", arms, 4).greedy_policy()[:4] < 4).sum() >= 3 for arms in (5, 10, 20, 30))
+    shapes = [(4, arms) for arms in (5, 10, 20, 30)]
+    shapes += [(contexts, arms) for contexts in (8, 16, 32, 64) for arms in (70, 100, 130, 160)]
+    found = set()
+    for contexts, arms in shapes:
+        for family in ("E1", "E2", "E3", "E4"):
+            policy = World(family, arms, contexts).greedy_policy()
+            if ((policy >= 4) & (policy < arms)).any():
+                found.add((contexts, arms, family))
+    rich = {(64, 160, family) for family in ("E1", "E2", "E3", "E4")}
+    assert found == rich | {(64, 100, "E4"), (64, 130, "E4")} | {(32, 160, family) for family in ("E1", "E2", "E3")}
 
 
 @pytest.mark.parametrize(

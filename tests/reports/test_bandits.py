@@ -119,3 +119,53 @@ def test_a_study_without_results_is_told(tmp_path, results):
     connection.close()
     with pytest.raises(InputError, match="no agent has been evaluated yet"):
         Study(path)
+
+
+def test_a_grid_of_words_is_drawn_too(tmp_path):
+    settings = StudyConfig(
+        families=("E1",),
+        arms=(5,),
+        agents=("npg learning_rate=0.1,1 age=60 estimator=niw,totals", "cucb c1=1 c2=0.1,1 policies=none,8"),
+        steps=60,
+        marks=4,
+        tuning_seeds=(900, 901),
+        evaluation_seeds=(0, 1),
+        resamples=10,
+    )
+    path = study(settings, tmp_path / "a #1 % ?" / "study.sqlite")
+    names = {figure.name for figure in draw_all(path, tmp_path / "figures")}
+    assert {"tuning-npg-x4.png", "tuning-cucb-x4.png"} <= names
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a #1 % ?", "figures"]
+
+
+def test_a_study_that_is_not_finished_says_so(tmp_path, results):
+    assert Study(results).missing == ""
+    path = tmp_path / "half.sqlite"
+    path.write_bytes(results.read_bytes())
+    connection = sqlite3.connect(path)
+    for table in ("curves", "evaluation"):
+        connection.execute(f"DELETE FROM {table} WHERE agent = 'cucb' AND family = 'E4'")
+    connection.commit()
+    connection.close()
+    assert Study(path).missing == "Not finished: 10 of 12 cells are evaluated."
+    assert "Of 2 cells" in versus_table(path, "npg", "cucb").splitlines()[0]
+    assert "Not finished" in versus_table(path, "npg", "cucb")
+    assert verdict_table(path).startswith("Not finished")
+
+
+def test_theory_without_a_tuned_partner_breaks_nothing(tmp_path, results):
+    path = tmp_path / "apart.sqlite"
+    path.write_bytes(results.read_bytes())
+    connection = sqlite3.connect(path)
+    for table in ("curves", "evaluation"):
+        connection.execute(f"UPDATE OR REPLACE {table} SET agent = 'cucb theory' WHERE agent = 'totals'")
+        connection.execute(f"DELETE FROM {table} WHERE agent = 'cucb' AND family = 'E4'")
+        connection.execute(f"DELETE FROM {table} WHERE agent = 'cucb theory' AND family = 'E1'")
+    connection.commit()
+    connection.close()
+    assert "no cell has both yet" in verdict_table(path)
+
+
+def test_beside_exact_search_the_other_one_is_called_sampled():
+    assert look("cucb", ["cucb", "cucb-exact"])[2] == "C-UCB, sampled"
+    assert look("cucb", ["cucb", "npg"])[2] == "C-UCB, tuned"

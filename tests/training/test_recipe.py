@@ -6,7 +6,7 @@ from rewardrate.rates import NIW, Fixed, RobbinsMonro, Totals
 from rewardrate.training.recipe import Recipe
 
 
-@pytest.mark.parametrize("name", ["laptop", "gpu", "mle-bench-paper", "nanogpt-paper", "nanogpt-mini"])
+@pytest.mark.parametrize("name", ["laptop", "gpu", "mle-bench-paper", "nanogpt-paper", "nanogpt-mini", "nanogpt-gpu"])
 def test_shipped_recipes_load_and_read_back_as_themselves(name, tmp_path):
     recipe = config.load(Recipe, config.find_recipe(name))
     (tmp_path / "again.toml").write_text(config.dumps(recipe))

@@ -108,8 +108,7 @@ def policy_of(steps):
     def answer(body):
         name = names[next(numbers) % len(names)]
         entry = next(entry for entry in catalogue.CATALOGUE if entry.name == name)
-        value = Random(0).choice(entry.values)
-        return catalogue.Suggestion(entry, value, tuple(entry.blocks(baseline, value))).reply()
+        return entry.suggest(baseline, Random(0).choice(entry.values)).reply()
 
     return answer
 

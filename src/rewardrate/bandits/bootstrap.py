@@ -11,6 +11,7 @@ from rewardrate.errors import InputError
 from rewardrate.rates.settings import real, whole
 
 Array = NDArray[np.float64]
+WEIGHTS = 20_000_000  # of all resamples of a block
 
 
 class Band(NamedTuple):
@@ -33,7 +34,9 @@ def band(values: Array, *, resamples: int = 2000, level: float = 0.95, seed: int
     whole("resamples", resamples, 1)
     real("level", level, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
     trials = len(table)
-    weights = np.random.default_rng(seed).multinomial(trials, np.full(trials, 1 / trials), size=resamples) / trials
-    means = weights @ table
+    rng, chances = np.random.default_rng(seed), np.full(trials, 1 / trials)
+    block = max(1, WEIGHTS // trials)  # resamples at a time: the same numbers, in less memory
+    sizes = [min(block, resamples - done) for done in range(0, resamples, block)]
+    means = np.concatenate([rng.multinomial(trials, chances, size=size) / trials @ table for size in sizes])
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return Band(table.mean(axis=0), low, high)

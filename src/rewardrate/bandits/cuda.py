@@ -7,18 +7,20 @@ work beside it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from rewardrate.bandits.agents import Agent
@@ -28,7 +30,7 @@ from rewardrate.bandits.engine import Traces, simulate_many, traces_of
 from rewardrate.bandits.jobs import Batch, Finished
 from rewardrate.bandits.sampled_card import LARGEST, board_sampled
 from rewardrate.bandits.trial import make_loop, tables_of
-from rewardrate.errors import InputError
+from rewardrate.errors import InfrastructureError, InputError
 
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # queues of the card; a kernel that waits holds up its queue
 vars(np).setdefault("row_stack", np.vstack)  # NumPy 2.5 dropped this name, and numba-cuda 0.30 still asks for it
@@ -55,6 +57,10 @@ class Flight(NamedTuple):
     memory_bytes: int
 
 
+class _Stopped(Exception):
+    """Said to the cores when nobody waits for them any more."""
+
+
 def check_card() -> None:
     """InputError where there is no usable GPU."""
     try:
@@ -62,8 +68,9 @@ def check_card() -> None:
     except Exception:
         ready = False
     if not ready:
-        remedy = "leave out engine (the CPU is used), or install the CUDA toolkit that numba-cuda needs"
-        raise InputError("engine", "cuda", "numba finds no NVIDIA GPU here", remedy)
+        rule = "numba finds no NVIDIA GPU here, or not the parts of CUDA that it compiles with"
+        remedy = "pip install 'rewardrate[bandit,bandit-gpu]'; without engine the CPU is used"
+        raise InputError("engine", "cuda", rule, remedy)
 
 
 def where(agent: Agent, batch: Batch) -> str:
@@ -71,7 +78,9 @@ def where(agent: Agent, batch: Batch) -> str:
     if isinstance(agent, CUCB):
         small = batch.world.actions <= LARGEST and batch.world.contexts <= LARGEST
         return "block" if agent.policies is not None and small else "cores"
-    return "thread" if isinstance(agent.start(batch.world), np.ndarray) else "cores"
+    state = agent.start(batch.world)
+    plain = isinstance(state, np.ndarray) and state.ndim == 1 and state.dtype == np.float64
+    return "thread" if plain else "cores"
 
 
 def kind_of(batch: Batch) -> str:
@@ -97,9 +106,10 @@ def run_on_card(batches: Sequence[Batch], steps: int, workers: int = 1) -> Finis
     beside.start()
     left = len(batches)
     try:
-        for result in _fly(card, steps):
-            left -= 1
-            yield result
+        for result in _named_failures(_fly(card, steps)):
+            if result is not None:
+                left -= 1
+                yield result
             while not landed.empty():
                 left -= 1
                 yield _unwrap(landed.get())
@@ -130,29 +140,63 @@ def _work(
     batches: deque[tuple[int, Batch]], steps: int, workers: int, landed: queue.Queue[Any], stop: threading.Event
 ) -> None:
     """The cores' share."""
+
+    def heed(_: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+
     try:
         while batches and not stop.is_set():
             i, batch = batches.popleft()
-            traces = simulate_many(batch.world, batch.agents, batch.seeds, steps, marks=batch.marks, workers=workers)
+            traces = simulate_many(
+                batch.world, batch.agents, batch.seeds, steps, marks=batch.marks, workers=workers, progress=heed
+            )
             landed.put((i, traces))
     except BaseException as error:
         landed.put(error)
 
 
-def _fly(batches: deque[tuple[int, Batch]], steps: int) -> Finished:
-    """Keep the card full; whoever is done first lands first.
+Landing = Iterator[tuple[int, list[Traces]] | None]
+
+
+def _named_failures(flights: Landing) -> Landing:
+    """The same, with what numba and the driver raise put into words."""
+    try:
+        yield from flights
+    except NumbaError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        words = " ".join(lines[1:4] if len(lines) > 1 else lines)
+        raise InputError("agent", "engine cuda", f"numba cannot compile it for a GPU ({words})") from None
+    except Exception as error:
+        if not _is_driver_error(error):
+            raise
+        kept = "what was finished is kept, and the same command goes on"
+        raise InfrastructureError(f"the GPU failed ({error}); {kept}") from None
+
+
+def _is_driver_error(error: Exception) -> bool:
+    """By name: numba and numba-cuda each have a class of their own for it."""
+    return type(error).__name__ in ("CudaAPIError", "CudaDriverError", "LinkerError", "NvvmError")
+
+
+def _fly(batches: deque[tuple[int, Batch]], steps: int) -> Landing:
+    """Keep the card full; whoever is done first lands first. None: nobody has landed for a while.
 
     Giving memory back waits for all that flies, so where there is enough of it, that is put off to the end.
     """
+    _give_back()
     room = MEMORY_SHARE * free_memory_bytes()
-    if sum(_memory_bytes(batch) for _, batch in batches) <= room:
-        with cuda.defer_cleanup():
+    try:
+        if sum(_memory_bytes(batch) for _, batch in batches) <= room:
+            with cuda.defer_cleanup():
+                yield from _fly_within(batches, steps, room)
+        else:
             yield from _fly_within(batches, steps, room)
-    else:
-        yield from _fly_within(batches, steps, room)
+    finally:
+        _give_back()
 
 
-def _fly_within(batches: deque[tuple[int, Batch]], steps: int, room: float) -> Finished:
+def _fly_within(batches: deque[tuple[int, Batch]], steps: int, room: float) -> Landing:
     """A copy waits behind kernels that have not begun, so all that fits is copied first and launched then.
 
     The largest worlds begin first: what is left at the end is short.
@@ -161,35 +205,56 @@ def _fly_within(batches: deque[tuple[int, Batch]], steps: int, room: float) -> F
     while batches or flights:
         boarding: list[Flight] = []
         while batches and len(flights) + len(boarding) < IN_FLIGHT:
-            need = _memory_bytes(batches[0][1])
+            number, batch = batches[0]
+            need = _memory_bytes(batch)
             waiting = [*flights, *boarding]
             if waiting and need + sum(flight.memory_bytes for flight in waiting) > room:
                 break
-            number, batch = batches.popleft()
-            if batch.agents:
-                boarding.append(_board(number, batch, steps, need))
-            else:
+            try:
+                boarded = _board(number, batch, steps, need) if batch.agents else None
+            except Exception as error:
+                if not waiting or "OUT_OF_MEMORY" not in str(error):
+                    raise
+                break  # somebody else has it: first let one land
+            batches.popleft()
+            if boarded is None:
                 yield number, []
+            else:
+                boarding.append(boarded)
         for flight in sorted(boarding, key=lambda flight: -flight.batch.world.contexts):
             flight.launch()
             flight.landed.record(flight.stream)
         flights += boarding
+        del boarding
         if flights:
-            flight = flights.pop(_first_landed(flights))
-            out = flight.out.copy_to_host(stream=flight.stream)
-            flight.stream.synchronize()
-            size = len(flight.batch.seeds)
-            traces = traces_of(out.reshape(-1, size, *out.shape[1:]), flight.batch.seeds, flight.batch.marks)
-            yield flight.number, traces
+            while (place := _first_landed(flights)) is None:
+                yield None
+                time.sleep(PAUSE_SECONDS)
+            yield _unloaded(flights.pop(place))
 
 
-def _first_landed(flights: Sequence[Flight]) -> int:
-    """The place of one that is done; waits for it."""
-    while True:
-        for place, flight in enumerate(flights):
-            if not hasattr(flight.landed, "query") or flight.landed.query():  # a simulated one is done when launched
-                return place
-        time.sleep(PAUSE_SECONDS)
+def _unloaded(flight: Flight) -> tuple[int, list[Traces]]:
+    """What a flight brought; nothing of it is held any longer."""
+    out = flight.out.copy_to_host(stream=flight.stream)
+    flight.stream.synchronize()
+    size = len(flight.batch.seeds)
+    return flight.number, traces_of(out.reshape(-1, size, *out.shape[1:]), flight.batch.seeds, flight.batch.marks)
+
+
+def _give_back() -> None:
+    """Memory that is no longer used but not yet free: `defer_cleanup` leaves it so."""
+    with contextlib.suppress(Exception):  # of numba's own; without it memory is only given back later
+        context = cuda.current_context()
+        for owner in (context.memory_manager, context):
+            owner.deallocations.clear()
+
+
+def _first_landed(flights: Sequence[Flight]) -> int | None:
+    """The place of one that is done, if there is one."""
+    for place, flight in enumerate(flights):
+        if not hasattr(flight.landed, "query") or flight.landed.query():  # a simulated one is done when launched
+            return place
+    return None
 
 
 def free_memory_bytes() -> float:
@@ -207,7 +272,8 @@ def _memory_bytes(batch: Batch) -> int:
     state = batch.agents[0].start(batch.world)
     size = state.size if isinstance(state, np.ndarray) else 6 * cells
     trials = len(batch.agents) * len(batch.seeds)
-    return trials * 8 * int(size + 3 * len(batch.marks) + batch.world.arms + batch.world.contexts)
+    each = size + 3 * len(batch.marks) + batch.world.arms + batch.world.contexts
+    return 8 * (trials * int(each) + len(batch.agents) * int(size))
 
 
 def _board(number: int, batch: Batch, steps: int, memory_bytes: int) -> Flight:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from rewardrate.bandits.trial import PRICE, PSEUDO, REGRET, Array, Tables, loop_
 from rewardrate.bandits.world import World
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates.settings import whole
+
+log = logging.getLogger(__name__)
 
 Engine = Literal["auto", "cpu", "cuda", "ray"]
 ENGINES = ("auto", "cpu", "cuda")
@@ -118,10 +121,12 @@ def _on_cores(
     parameters = [agent.parameters(world) for agent in agents]
     loops = [loop_of(agent) for agent in agents]
     done = 0
+    doubts = np.zeros((len(agents), seeds.size), np.int64)
 
     def run(job: tuple[int, int]) -> None:
         i, j = job
-        one_trial(loops[i], agents[i], world, tables, parameters[i], int(seeds[j]), steps, marks, out[i, j])
+        state = one_trial(loops[i], agents[i], world, tables, parameters[i], int(seeds[j]), steps, marks, out[i, j])
+        doubts[i, j] = agents[i].doubts(state)
 
     def count() -> None:
         nonlocal done
@@ -133,12 +138,19 @@ def _on_cores(
         for job in jobs:
             run(job)
             count()
-        return out
-    run(jobs[0])  # compiles once, before the others ask
-    count()
-    with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(run, jobs[1:]):
-            count()
+    else:
+        run(jobs[0])  # compiles once, before the others ask
+        count()
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                for _ in pool.map(run, jobs[1:]):
+                    count()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)  # whoever stops us waits for running trials alone
+                raise
+    if doubts.any():
+        words = "%d of %d steps rest on a price that was not proved to be the largest (%s, K = %d, |X| = %d)"
+        log.warning(words, doubts.sum(), len(jobs) * steps, world.family, world.arms, world.contexts)
     return out
 
 

@@ -28,9 +28,9 @@ class ExperimentConfig:
     contexts: int = 4
     "Contexts |X|."
     agents: tuple[str, ...] = (
-        "npg learning_rate=0.3 age=60",
+        "npg learning_rate=0.3 age=500",
         "cucb c1=1 c2=0.01",
-        "spg learning_rate=1 age=1000",
+        "spg learning_rate=0.3 age=250",
         "cucb theory",
     )
     "Agents in words; each must be a single one, not a grid."

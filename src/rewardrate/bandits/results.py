@@ -10,11 +10,12 @@ about       the recipe and the versions it was made with
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,12 +57,26 @@ class Cell(NamedTuple):
 class Results:
     """An open study file. Use it as a context manager; `create` refuses a file that holds something else."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path, self._connection = path, connection
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: IO[bytes] | None = None) -> None:
+        self.path, self._connection, self._lock = path, connection, lock
 
     @classmethod
     def create(cls, path: Path, recipe: str, about: dict[str, str]) -> Results:
-        """Open the study at `path`, or begin it there. One made with another recipe is refused, and left as it is."""
+        """Open the study at `path` to write, or begin it there; one process at a time.
+
+        One made with another recipe is refused, and left as it is.
+        """
+        lock = _locked(path)
+        try:
+            results = cls._created(path, recipe, about)
+        except BaseException:
+            lock.close()
+            raise
+        results._lock = lock
+        return results
+
+    @classmethod
+    def _created(cls, path: Path, recipe: str, about: dict[str, str]) -> Results:
         if path.exists() and path.stat().st_size:
             results = cls.open(path)
             held = results.about().get("recipe")
@@ -70,9 +85,15 @@ class Results:
                 difference = _first_difference(held or "", recipe)
                 remedy = "choose another folder, or give the recipe it was begun with"
                 raise InputError("results", str(path), f"it holds a study with other settings ({difference})", remedy)
+            try:
+                results._connection.execute("BEGIN IMMEDIATE")
+                results._connection.execute("UPDATE about SET value = value WHERE name = 'format'")
+                results._connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                results.close()
+                raise InputError("results", str(path), f"it cannot be written ({error})") from None
             return results
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             connection = _connect(path)
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -160,8 +181,10 @@ class Results:
             raise InputError("results", str(self.path), f"a cell cannot be written ({error})", remedy) from None
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and let others write it."""
         self._connection.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def __enter__(self) -> Results:
         return self
@@ -173,6 +196,22 @@ class Results:
 def blob(values: NDArray[np.float64]) -> bytes:
     """Numbers as little-endian 32-bit floats: what `regrets` holds."""
     return np.asarray(values, dtype="<f4").tobytes()
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """The lock of a study, which ends with the process that holds it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.with_name(f"{path.name}.lock").open("ab")
+    except OSError as error:
+        raise InputError("results", str(path), f"it cannot be written ({error})") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        remedy = "wait for it, or name another folder"
+        raise InputError("results", str(path), "another study is writing it", remedy) from None
+    return file
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -50,7 +50,7 @@ class Spec:
         }
         try:
             return self.agent.theory(world, **values) if self.theory else self.agent(**values)  # type: ignore[attr-defined]
-        except TypeError as error:
+        except (TypeError, OverflowError) as error:
             raise InputError("agent", self.text, f"it cannot be made ({error})") from None
 
     def agents(self, world: World) -> list[Agent]:

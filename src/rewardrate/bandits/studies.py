@@ -56,6 +56,9 @@ class StudyConfig:
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
+        for name, most in (("marks", 10_000), ("resamples", 100_000)):
+            if getattr(self, name) > most:
+                raise InputError(name, getattr(self, name), f"it must be at most {most:,}")
         for name in ("families", "contexts", "arms", "agents"):
             values = getattr(self, name)
             if not values:
@@ -117,6 +120,10 @@ def study(
     """
     if settings.trials() == 0:
         raise InputError("agents", settings.agents, "there is nothing to do")
+    if engine == "cuda":
+        from rewardrate.bandits.cuda import check_card
+
+        check_card()  # before a file is begun
     worlds = {
         cell: (world, spec) for world in settings.worlds() for spec in settings.specs() for cell in [_cell(world, spec)]
     }
@@ -130,7 +137,8 @@ def study(
                 cell = missing[i]
                 trials = len(batches[i].agents) * len(batches[i].seeds)
                 now = time.monotonic()
-                results.put(phase.name, cell, phase.tables(cell, *worlds[cell], traces), trials, now - start, engine)
+                tables = phase.tables(cell, *worlds[cell], traces)
+                results.put(phase.name, cell, tables, trials, now - start, _ran_on(engine, batches[i]))
                 count.finish(trials)
                 start = now
     return Path(path)
@@ -173,15 +181,17 @@ class _Evaluation:
 
     def __init__(self, settings: StudyConfig, results: Results) -> None:
         self.settings, self.results = settings, results
+        self.chosen: dict[Cell, dict[str, Any]] = {}
 
     def batch(self, cell: Cell, world: World, spec: Spec) -> Batch:
-        agent: Agent = spec.build(self.results.selected(cell), world)
+        self.chosen[cell] = self.results.selected(cell)
+        agent: Agent = spec.build(self.chosen[cell], world)
         marks = log_marks(self.settings.steps, self.settings.marks)
         return Batch(world, [agent], _seeds(self.settings.evaluation_seeds), marks)
 
     def tables(self, cell: Cell, world: World, spec: Spec, traces: Sequence[Traces]) -> dict[str, Iterable[Any]]:
         (trace,) = traces
-        chosen = settings_text(self.results.selected(cell))
+        chosen = settings_text(self.chosen[cell])
         columns = (trace.seeds, trace.regret[:, -1], trace.pseudo_regret[:, -1], trace.price[:, -1])
         rate = world.optimal_rate
         final = [(chosen, int(s), float(r), float(p), float(q), rate) for s, r, p, q in zip(*columns, strict=True)]
@@ -211,6 +221,15 @@ class _Counter:
     def finish(self, trials: int) -> None:
         self.base += trials
         self.now(0)
+
+
+def _ran_on(engine: Engine, batch: Batch) -> str:
+    """What really ran a batch: exact C-UCB stays on the cores beside a GPU, and auto is the CPU."""
+    if engine == "cuda":
+        from rewardrate.bandits.cuda import kind_of
+
+        return "cpu" if kind_of(batch) == "cores" else "cuda"
+    return "cpu" if engine == "auto" else engine
 
 
 def _cell(world: World, spec: Spec) -> Cell:

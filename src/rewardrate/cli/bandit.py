@@ -42,10 +42,12 @@ examples:
 STUDY_DETAILS = """\
 Tunes every agent of the recipe on the tuning seeds (lowest median final regret), then runs the selected settings on
 held-out seeds. Results go into one file, OUT/study.sqlite, cell by cell: kill it at any moment and give the same
-command again, it goes on where it stopped and ends with the same table.
+command again, it goes on where it stopped and ends with the same table (a GPU rounds differently from a CPU, so stay
+with one of them).
 
-recipes: bandit-small (|X| = 4), bandit-large (|X| = 8 to 64; a GPU, or patience), bandit-quick (a taste, a minute or
-two), or your own TOML file; --dry-run prints one with every setting explained.
+recipes: bandit-small (|X| = 4), bandit-large (|X| = 8 to 64; a GPU, or patience), bandit-exact (what sampling costs
+C-UCB, |X| = 8 and 16), bandit-quick (a taste, a minute or two), or your own TOML file; --dry-run prints one with every
+setting explained.
 
 examples:
   rewardrate bandit study bandit-quick
@@ -237,10 +239,12 @@ def _figures_flags(parser: Parser) -> None:
 
 
 def _figures(args: argparse.Namespace) -> int:
-    from rewardrate.reports.bandits import draw_all
+    from rewardrate.reports.bandits import Study, draw_all
 
     path = args.results / "study.sqlite" if args.results.is_dir() else args.results
     folder = args.out or path.parent / "figures"
+    if missing := Study(path).missing:
+        print(missing, file=sys.stderr)
     paths = [str(figure) for figure in draw_all(path, folder)]
     if args.json:
         print(json.dumps(paths))

@@ -79,6 +79,7 @@ IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+(\w+)", re.MULTILINE)
 OWN_ENVIRONMENT = {"vllm", "verl"}  # they pin versions that ours do not meet
 PURPOSES = {
     "bandit": "the bandit laboratory",
+    "bandit-gpu": "the bandit laboratory on an NVIDIA GPU",
     "agent": "the language-model agent, rates.Neural",
     "speedrun": "the NanoGPT race",
     "gym": "Gymnasium environments, Stable-Baselines3",

@@ -39,7 +39,8 @@ start here:
   rewardrate rate fit attempts.csv             price a second from a table of reward and seconds
 
 every command: --help explains and shows examples, --json prints for programs.
-exit codes: 0 done, 1 a check failed, 2 something in the input is wrong (one line says what), 130 interrupted.
+exit codes: 0 done, 1 a check failed, 2 something in the input or on this machine is wrong
+(one line says what), 130 interrupted.
 """
 
 

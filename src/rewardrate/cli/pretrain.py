@@ -12,11 +12,12 @@ from rewardrate.cli.terminal import Progress
 
 DETAILS = """\
 Trains on scripts and revisions that our own corpus program writes: no text, code or data of anyone else. Without
---model it makes the small model that comes with the package; with it, it continues an open model for a few steps, so
-that a run starts with scripts that work. The same recipe and seed give the same batches.
+--model it makes a small model from nothing: the one that comes with the package (pretrain-tiny), or one for the race
+(pretrain-speedrun). With it, it continues an open model for a few steps, so that a run starts with scripts that work.
+The same recipe and seed give the same batches.
 
 examples:
-  rewardrate pretrain pretrain-tiny                                    four minutes on one GPU
+  rewardrate pretrain pretrain-tiny                                    three minutes on one H200
   rewardrate pretrain pretrain-tiny --set steps=20 --out runs/try      a look, on any machine
   rewardrate pretrain pretrain-warm --model ./my-model                 forty steps for an open model, on a GPU
 """
@@ -65,7 +66,8 @@ def _pretrain(args: argparse.Namespace) -> int:
         return 0
     if last:
         print(f"{last[0].tokens:,} tokens, loss {last[0].loss:.3f}, {last[0].seconds:.0f} s")
-    print(f"next: rewardrate train {'gpu' if chosen.model else 'laptop'} --set policy.name={folder}")
+    recipe = chosen.race.race if chosen.race else "gpu" if chosen.model else "laptop"
+    print(f"next: rewardrate train {recipe} --set policy.name={folder}")
     return 0
 
 

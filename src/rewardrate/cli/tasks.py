@@ -62,8 +62,7 @@ examples:
 """
 
 DOCTOR_DETAILS = """\
-Says, for each of the 22 tasks of MLE-Bench Lite, what is missing on this machine and the command that adds it, and
-the same for the tasks that come with this package.
+Says, for each of the 22 tasks of MLE-Bench Lite, what is missing on this machine and the command that adds it.
 
 examples:
   rewardrate tasks doctor

@@ -16,11 +16,11 @@ DETAILS = """\
 Trains a language model on a machine-learning task: it proposes scripts, the sandbox runs and times them, the grader
 scores them, the best feed the next prompts, and PPO updates the model on reward after paying for the time (arm rpg) or
 on reward alone (arm vanilla). The run folder holds every attempt; stop it at any moment and give the same command
-again: it goes on where it stopped, and no attempt is lost or repeated.
+again: it goes on where it stopped, and no recorded attempt is lost or run again.
 
 recipes: laptop (no GPU, minutes), gpu (a 1.5 B coder model on one GPU), mle-bench-paper and nanogpt-paper (the paper's
-tables), nanogpt-mini (a small race on two cores), or your own TOML file; --dry-run prints one with every setting
-explained.
+tables), nanogpt-mini and nanogpt-gpu (a small race on two cores, or on one GPU), or your own TOML file; --dry-run
+prints one with every setting explained.
 
 examples:
   rewardrate train laptop

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +44,7 @@ class Study:
         if not Path(path).is_file():
             raise InputError("results", str(path), "there is no such file", "rewardrate bandit study writes one")
         try:
-            connection = sqlite3.connect(f"file:{Path(path).resolve()}?mode=ro", uri=True)
+            connection = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True)
             connection.row_factory = sqlite3.Row
             with connection:
                 self.about = dict(connection.execute("SELECT name, value FROM about").fetchall())
@@ -65,6 +67,14 @@ class Study:
         found = {row["agent"] for row in self.curves}
         self.agents = [name for name in LOOKS if name in found] + sorted(found - set(LOOKS))
 
+    @property
+    def missing(self) -> str:
+        """One sentence if cells of its recipe are not evaluated yet, else nothing."""
+        recipe = tomllib.loads(self.about.get("recipe", ""))
+        wanted = math.prod(len(recipe.get(name, ())) for name in ("families", "contexts", "arms", "agents"))
+        there = len({(row["family"], row["contexts"], row["arms"], row["agent"]) for row in self.curves})
+        return f"Not finished: {there} of {wanted} cells are evaluated." if there < wanted else ""
+
     def curve(self, **cell: Any) -> list[dict[str, Any]]:
         """Rows of `curves` of one cell, by step."""
         return sorted(_select(self.curves, cell), key=lambda row: row["step"])
@@ -79,7 +89,9 @@ def _select(rows: list[dict[str, Any]], cell: dict[str, Any]) -> list[dict[str, 
 
 
 def look(agent: str, agents: Sequence[str]) -> tuple[str, str, str]:
-    """Colour, marker and name of an agent: the same in every figure."""
+    """Colour, marker and name of an agent: the same in every figure of a study."""
+    if agent == "cucb" and "cucb-exact" in agents:  # both are tuned; what tells them apart is the search
+        return (*LOOKS[agent][:2], "C-UCB, sampled")
     if agent in LOOKS:
         return LOOKS[agent]
     others = [name for name in agents if name not in LOOKS]
@@ -196,8 +208,8 @@ def draw_grid(study: Study, contexts: int, agent: str, stem: Path) -> list[Path]
         return []
     plt = pyplot()
     across, down = reversed(names) if names == ["c1", "c2"] else names  # the paper's way round
-    columns = sorted({entry[across] for entry in settings})
-    lines = sorted({entry[down] for entry in settings})
+    columns = _in_order({entry[across] for entry in settings})
+    lines = _in_order({entry[down] for entry in settings})
     shape = (len(study.families), len(study.arms))
     figure, axes = plt.subplots(
         *shape, figsize=(2.6 * shape[1] + 0.8, 1.7 * shape[0] + 0.8), squeeze=False, sharex=True, sharey=True,
@@ -231,8 +243,17 @@ def _heat(
     axis.imshow(np.log10(table - min(least, 0.0) + 1.0), cmap="viridis", aspect="auto", origin="lower")
     axis.grid(False)
     axis.set_title(f"{title}: {least:,.0f}", fontsize=8)
-    axis.set_xticks(range(len(across[1])), [f"{value:g}" for value in across[1]], rotation=60, fontsize=6.5)
-    axis.set_yticks(range(len(down[1])), [f"{value:g}" for value in down[1]], fontsize=6.5)
+    axis.set_xticks(range(len(across[1])), [_worded(value) for value in across[1]], rotation=60, fontsize=6.5)
+    axis.set_yticks(range(len(down[1])), [_worded(value) for value in down[1]], fontsize=6.5)
+
+
+def _in_order(values: set[Any]) -> list[Any]:
+    """Numbers by size, then words."""
+    return sorted(values, key=lambda value: (0, value, "") if isinstance(value, int | float) else (1, 0, str(value)))
+
+
+def _worded(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else "none" if value is None else str(value)
 
 
 def _frame(x: int, y: int) -> Any:
@@ -369,7 +390,8 @@ def versus_table(path: Path, first: str, second: str) -> str:
         name = {-1: one, 1: two, 0: "undecided"}[duel.verdict]
         interval = f"{duel.low:,.0f} to {duel.high:,.0f}"
         lines.append(f"| {duel.contexts} | {duel.arms} | {duel.family} | {duel.mean:,.0f} | {interval} | {name} |")
-    return f"{_count(found, one, two)}\n\n" + "\n".join(lines)
+    words = " ".join(part for part in (_count(found, one, two), study.missing) if part)
+    return f"{words}\n\n" + "\n".join(lines)
 
 
 def _count(found: list[Duel], one: str, two: str) -> str:
@@ -392,14 +414,16 @@ def verdict_table(path: Path) -> str:
             lines.append(f"| {sentence} | {_count(duels(study, first, second), *names)} |")
     if {"cucb", "cucb theory"} <= set(study.agents):
         ratios = _ratios(study, "cucb theory", "cucb")
-        words = f"regret {min(ratios):,.0f} to {max(ratios):,.0f} times that of the tuned constants"
+        words = "no cell has both yet"
+        if ratios:
+            words = f"regret {min(ratios):,.0f} to {max(ratios):,.0f} times that of the tuned constants"
         lines.append(f"| with the theory's constants C-UCB breaks; tuned, it works | {words} |")
     shares = [row["price"] / row["optimal_rate"] for row in study.evaluation if row["agent"] == "npg"]
     if shares:
         low, middle, high = np.quantile(shares, [0.05, 0.5, 0.95])
         words = f"NPG's last price / optimal rate: median {middle:.2f}, 90 % of trials {low:.2f} to {high:.2f}"
         lines.append(f"| the greedy rate approximates the optimal one | {words} |")
-    return "\n".join(lines)
+    return "\n".join([*([study.missing, ""] if study.missing else []), *lines])
 
 
 def _ratios(study: Study, first: str, second: str) -> list[float]:

@@ -5,42 +5,47 @@ from random import Random
 import pytest
 
 from rewardrate.environments.speedrun import race, seeds
-from rewardrate.environments.speedrun.catalogue import CATALOGUE, Suggestion, descend, suggest
+from rewardrate.environments.speedrun.catalogue import CATALOGUE, descend, suggest
 from rewardrate.environments.speedrun.edits import parse
 from rewardrate.environments.speedrun.implementer import DirectImplementer
 from rewardrate.environments.speedrun.judge import judge
 
-RACE = race.load("nanogpt-mini")
-CASES = [(entry, value) for entry in CATALOGUE for value in entry.values]
+RACE, CARD = race.load("nanogpt-mini"), race.load("nanogpt-gpu")
+CASES = [(rules, entry, value) for rules in (RACE, CARD) for entry in CATALOGUE for value in entry.values]
 REFUSED = {"lost bracket": "syntax", "fewer validations": "cadence", "no reduction": "reduction"}
 
 
-@pytest.mark.parametrize(("entry", "value"), CASES, ids=[f"{entry.name} {value}" for entry, value in CASES])
-def test_an_entry_is_a_whole_reply_that_is_accepted_or_fails_as_named(entry, value):
-    found = entry.blocks(RACE.baseline, value)
-    if not found:
-        there = f" {value}" in RACE.baseline
-        assert there or entry.side, "an entry that changes nothing is a value that stands there already"
+@pytest.mark.parametrize(("rules", "entry", "value"), CASES, ids=[f"{r.name} {e.name} {v}" for r, e, v in CASES])
+def test_an_entry_is_a_whole_reply_that_is_accepted_or_fails_as_named(rules, entry, value):
+    suggestion = entry.suggest(rules.baseline, value)
+    if suggestion is None:
+        assert f" {value}" in rules.baseline, "an entry that changes nothing is a value that stands there already"
         return
-    suggestion = Suggestion(entry, value, tuple(found))
-    (made,) = DirectImplementer().implement([suggestion.reply()], [RACE.baseline])
-    why = {finding.rule for finding in judge(RACE.baseline, made.code)} if made.code else {made.reason}
+    (made,) = DirectImplementer().implement([suggestion.reply()], [rules.baseline])
+    why = {finding.rule for finding in judge(rules.baseline, made.code)} if made.code else {made.reason}
     assert (REFUSED[entry.name] in why) if entry.name in REFUSED else not why
     if made.code:
-        assert made.code == suggestion.code(RACE.baseline)
+        assert made.code == suggestion.code(rules.baseline)
 
 
-@pytest.mark.parametrize("steps", [60, 150, 225, 260])
+@pytest.mark.parametrize("steps", [60, 150, 225, 375, 1000])
 def test_fewer_steps_are_fewer_than_the_parent_s_and_more_are_more(steps):
     parent = RACE.baseline.replace("TRAIN_STEPS = 225", f"TRAIN_STEPS = {steps}")
-    kept = {
-        entry.name: {int(value) for value in entry.values if entry.blocks(parent, value)}
+    asked = {
+        entry.name: [int(entry.suggest(parent, value).value) for value in entry.values]
         for entry in CATALOGUE
-        if entry.side
+        if entry.name.endswith("steps")
     }
-    assert all(value < steps for value in kept["fewer steps"])
-    assert all(value > steps for value in kept["more steps"])
-    assert kept["fewer steps"] | kept["more steps"]
+    assert all(0.6 * steps < value < steps and value % 5 == 0 for value in asked["fewer steps"])
+    assert all(steps < value < 1.3 * steps and value % 5 == 0 for value in asked["more steps"])
+
+
+def test_factors_never_come_to_nothing():
+    parent = RACE.baseline.replace("LAYERS = 4", "LAYERS = 1").replace("BATCH = 32", "BATCH = 8")
+    layers, batch = (next(entry for entry in CATALOGUE if entry.name == name) for name in ("layers", "batch"))
+    assert layers.suggest(parent, "0.5") is None
+    assert batch.suggest(parent, "0.5") is None
+    assert batch.suggest(parent, "2").value == "16"
 
 
 def test_there_are_mechanisms_settings_and_mistakes_to_learn_from():

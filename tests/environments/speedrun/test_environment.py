@@ -5,7 +5,7 @@ import pytest
 import race_shards
 from rewardrate.environments.outcome import Environment, Parent
 from rewardrate.environments.speedrun import race
-from rewardrate.environments.speedrun.catalogue import CATALOGUE, Suggestion
+from rewardrate.environments.speedrun.catalogue import CATALOGUE
 from rewardrate.environments.speedrun.environment import RaceSettings, Speedrun
 from rewardrate.environments.speedrun.implementer import ImplementerSettings
 from rewardrate.environments.speedrun.rewards import RewardSettings
@@ -31,8 +31,7 @@ def speedrun(rules, **changes):
 
 def reply(rules, name):
     entry = next(entry for entry in CATALOGUE if entry.name == name)
-    value = entry.values[-1]
-    return Suggestion(entry, value, tuple(entry.blocks(rules.baseline, value))).reply()
+    return entry.suggest(rules.baseline, entry.values[-1]).reply()
 
 
 def test_it_is_an_environment_with_the_cap_as_its_limit(rules):

@@ -40,6 +40,10 @@ class Agent(ABC):
     def parameters(self, world: World) -> Any:
         """The numbers that `act` and `learn` get as `p`: a float64 vector."""
 
+    def doubts(self, state: Any) -> int:
+        """Steps of a trial in which the agent had to be content with less than it promises; read off its last state."""
+        return 0
+
     def settings(self) -> dict[str, Any]:
         """The agent's own settings by name, for tables and labels."""
         me: Any = self

@@ -90,6 +90,10 @@ class CUCB(Agent):
         among = log_all if self.policies is None else math.log(self.policies + 1) / 2
         return np.array([self.c1, self.c2, log_all, among, float(self.policies or 0)])
 
+    def doubts(self, state: Any) -> int:
+        """Searches that ended before the price was proved to be the largest."""
+        return int(state.price[1]) if self.policies is None else 0
+
     @property
     def act(self) -> Callable[..., Any]:  # type: ignore[override]
         """Two agents in one: by exact search, or by sampled policies."""

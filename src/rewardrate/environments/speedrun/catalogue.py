@@ -32,37 +32,37 @@ class Entry:
     risk: str
     lines: Lines
     values: tuple[str, ...] = ("",)
-    side: Literal["", "lower", "higher"] = ""
-    "Of a setting: whether the value must lie below or above the one that stands there."
+    multiple: int = 0
+    "Above 0, values are factors of the number that stands in the line `NAME = number`, rounded to multiples of this."
 
-    def blocks(self, parent: str, value: str) -> list[Block] | None:
-        """The edit blocks for a parent; None where a line that it needs is not there exactly once, or nothing changes.
-
-        Nothing changes, too, where the value does not lie on the side that the entry is about.
-        """
+    def suggest(self, parent: str, value: str) -> Suggestion | None:
+        """The change with one of the values; None where a line that it needs is not there once, or nothing changes."""
         found = []
         for pattern, replacement in self.lines:
             places = list(re.finditer(rf"^{pattern}$", parent, re.MULTILINE))
             if len(places) != 1 or parent.count(places[0][0]) != 1:
                 return None
+            if self.multiple:
+                value = self._times(places[0][0], float(value))
             made = places[0].expand(replacement.replace("{x}", value))
-            if made == places[0][0] or (self.side and not self._moves(places[0][0], value)):
+            if made == places[0][0]:
                 return None
             found.append(Block(places[0][0], made))
-        return found
+        return Suggestion(self, value, tuple(found))
 
-    def _moves(self, line: str, value: str) -> bool:
-        """Whether the value lies on the entry's side of the number in a line `NAME = number`."""
+    def _times(self, line: str, factor: float) -> str:
+        """The number in a line `NAME = number`, times the factor."""
         now = float(line.partition("= ")[2].split()[0])
-        return float(value) < now if self.side == "lower" else float(value) > now
+        return str(max(1, round(now * factor / self.multiple)) * self.multiple)
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An entry with its values drawn, for one parent."""
+    """An entry with its value drawn, for one parent."""
 
     entry: Entry
     value: str
+    "As it is written into the script."
     blocks: tuple[Block, ...]
 
     def reply(self) -> str:
@@ -85,10 +85,9 @@ def suggest(random: Random, parent: str, kinds: Sequence[Kind] = ("mechanism", "
     """A change of one of these kinds that fits the parent; None if none does."""
     entries = [entry for entry in CATALOGUE if entry.kind in kinds]
     for entry in random.sample(entries, len(entries)):
-        value = random.choice(entry.values)
-        found = entry.blocks(parent, value)
-        if found:
-            return Suggestion(entry, value, tuple(found))
+        found = entry.suggest(parent, random.choice(entry.values))
+        if found is not None:
+            return found
     return None
 
 
@@ -108,9 +107,9 @@ def _constant(name: str) -> str:
     return rf"({name} = )[\d.]+(.*)"
 
 
-def _setting(name: str, values: Sequence[str], diagnosis: str, risk: str) -> Entry:
+def _setting(name: str, values: Sequence[str], diagnosis: str, risk: str, multiple: int = 0) -> Entry:
     line = ((_constant(name), r"\g<1>{x}\g<2>"),)
-    return Entry(name.lower(), "setting", diagnosis, f"Set {name} to {{x}}.", risk, line, tuple(values))
+    return Entry(name.lower(), "setting", diagnosis, f"Set {name} to {{x}}.", risk, line, tuple(values), multiple)
 
 
 FORWARD = r"        x = norm\(self\.embedding\(tokens\)\)"
@@ -215,23 +214,21 @@ MECHANISMS = (
 )
 SETTINGS = (
     replace(
-        _setting("TRAIN_STEPS", ("125", "150", "175", "190", "200"), SLOW, "Too few steps miss the target."),
+        _setting("TRAIN_STEPS", ("0.65", "0.75", "0.8", "0.85", "0.9"), SLOW, "Too few steps miss the target.", 5),
         name="fewer steps",
-        side="lower",
     ),
     replace(
-        _setting("TRAIN_STEPS", ("200", "240", "250", "275"), DEPTH, "Every further step costs its seconds."),
+        _setting("TRAIN_STEPS", ("1.05", "1.1", "1.2"), DEPTH, "Every further step costs its seconds.", 5),
         name="more steps",
-        side="higher",
     ),
     _setting("COOLDOWN", ("0.3", "0.4", "0.6", "0.7", "0.8"), DEPTH, "A long cool-down learns less before it."),
     _setting("MUON_RATE", ("0.005", "0.015", "0.02", "0.03"), DEPTH, "Too large a rate diverges."),
     _setting("EMBEDDING_RATE", ("0.02", "0.03", "0.08", "0.1"), DEPTH, "Rare tokens get noisy embeddings."),
     _setting("HEAD_RATE", ("0.002", "0.005", "0.015", "0.02"), DEPTH, "The head may overshoot."),
     _setting("NEWTON_SCHULZ_STEPS", ("2", "3", "4"), SLOW, "The update is less orthogonal."),
-    _setting("LAYERS", ("2", "3", "5"), SLOW, "Fewer layers lose depth."),
-    _setting("WIDTH", ("96", "160", "192"), DEPTH, "WIDTH must divide by HEADS."),
-    _setting("BATCH", ("16", "24", "48", "64"), SLOW, "BATCH must divide by the number of processes."),
+    _setting("LAYERS", ("0.5", "0.75", "1.25"), SLOW, "Fewer layers lose depth.", 1),
+    _setting("WIDTH", ("0.75", "1.25", "1.5"), DEPTH, "WIDTH must divide by HEADS.", 32),
+    _setting("BATCH", ("0.5", "0.75", "1.5", "2"), SLOW, "BATCH must divide by the number of processes.", 8),
     _setting("MOMENTUM", ("0.9", "0.92", "0.97"), DEPTH, "A long memory answers late."),
 )
 MISTAKES = (
