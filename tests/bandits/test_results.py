@@ -111,5 +111,5 @@ def test_a_file_that_can_only_be_read_is_told_before_the_work(tmp_path, monkeypa
     monkeypatch.setattr(
         sqlite3, "connect", lambda file, **options: plain(f"{file.as_uri()}?mode=ro", uri=True, **options)
     )
-    with pytest.raises(InputError, match="it cannot be written .*readonly"):
+    with pytest.raises(InputError, match=r"it cannot be written .*readonly"):
         begin(path)
