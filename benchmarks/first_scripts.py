@@ -7,7 +7,7 @@ The recipe says which model, how replies are drawn and how scripts are run; noth
   valid, low, high   share of valid scripts and its 95 % interval (Wilson)
   graded             share that wrote a submission with a score, good or not
   seconds_10 ... 90  of the valid ones
-  best, middle       reward of the valid ones
+  best, middle       reward of the valid ones; best_score, middle_score: the task's own metric
   distinct           different programs among the replies
   cut                replies that ended at the token limit
   why                how the others failed, most frequent first
@@ -52,6 +52,9 @@ def line(task: str, proposals: Sequence[Proposal], outcomes: Sequence[Outcome]) 
         row[f"seconds_{level}"] = float(np.percentile([one.seconds for one in valid], level)) if valid else None
     rewards = [outcome.reward for outcome in valid]
     row |= {"best": max(rewards, default=None), "middle": float(np.median(rewards)) if rewards else None}
+    scores = sorted((one.reward, one.score) for one in valid if one.score is not None)
+    row["best_score"] = scores[-1][1] if scores else None
+    row["middle_score"] = float(np.median([score for _, score in scores])) if scores else None
     row["distinct"] = len({outcome.code for outcome in kept if outcome.code})
     row["tokens"] = float(np.mean([len(proposal.reply_tokens) for proposal in proposals]))
     row["cut"] = sum(not proposal.finished for proposal in proposals)
