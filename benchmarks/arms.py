@@ -165,6 +165,8 @@ def main() -> None:
     parser.add_argument("--only-report", action="store_true")
     parser.add_argument("--out", type=Path, help="folder of the result")
     args = parser.parse_args()
+    if args.only_report and args.out is None:
+        parser.error("--only-report needs --out")
     if not args.only_report:
         runs_of(args)
     if args.out is not None:

@@ -45,6 +45,8 @@ def line(task: str, proposals: Sequence[Proposal], outcomes: Sequence[Outcome]) 
     kept = [outcome for outcome in outcomes if outcome.charged]
     valid = [outcome for outcome in kept if outcome.valid]
     n = len(kept)
+    if not n:
+        raise SystemExit(f"{task}: every attempt failed on our side ({outcomes[0].message})")
     low, high = wilson(len(valid), n)
     row: dict[str, Any] = {"task": task, "n": n, "valid": len(valid) / n, "low": low, "high": high}
     row["graded"] = sum(outcome.score is not None for outcome in kept) / n

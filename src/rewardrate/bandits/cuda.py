@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rewardrate.bandits.agents import Agent
 from rewardrate.bandits.agents.cucb import CUCB
 from rewardrate.bandits.compiled import is_compiled, jit_fresh
-from rewardrate.bandits.engine import Traces, simulate_many, traces_of
+from rewardrate.bandits.engine import Traces, brief, simulate_many, traces_of
 from rewardrate.bandits.jobs import Batch, Finished
 from rewardrate.bandits.sampled_card import LARGEST, board_sampled
 from rewardrate.bandits.trial import make_loop, tables_of
@@ -164,9 +164,7 @@ def _named_failures(flights: Landing) -> Landing:
     try:
         yield from flights
     except NumbaError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        words = " ".join(lines[1:4] if len(lines) > 1 else lines)
-        raise InputError("agent", "engine cuda", f"numba cannot compile it for a GPU ({words})") from None
+        raise InputError("agent", "engine cuda", f"numba cannot compile it for a GPU ({brief(error)})") from None
     except Exception as error:
         if not _is_driver_error(error):
             raise

@@ -171,10 +171,14 @@ def one_trial(
     try:
         loop(seed, steps, marks, *tables, p, state, arm_of, context_of, out)
     except NumbaError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        words = " ".join(lines[1:4] if len(lines) > 1 else lines)
-        raise InputError("agent", agent, f"numba cannot compile its act, learn or price ({words})") from None
+        raise InputError("agent", agent, f"numba cannot compile its act, learn or price ({brief(error)})") from None
     return state
+
+
+def brief(error: NumbaError) -> str:
+    """What numba says, in one line: its first is a headline, the next few name the place."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[1:4] if len(lines) > 1 else lines)
 
 
 def check_seeds(seeds: Any) -> NDArray[np.int64]:
