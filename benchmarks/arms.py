@@ -10,7 +10,7 @@ nothing. --out gets
                  valid share, reward and seconds of the first and of the last third of the steps, report split
   runs.csv       the same numbers of every run
   steps.csv      every step of every run: valid share, reward, seconds, rate, seconds by phase
-  figures/       budget curves of every task
+  figures/       budget curves of every task; valid share, reward and seconds by step
   scripts/       the first valid and the best script of each arm and task
 """
 

@@ -19,7 +19,15 @@ from rewardrate.cli.main import VERBS, main
 from rewardrate.environments.mle.folder import load, shipped
 from rewardrate.environments.mle.lite import table as lite_table
 from rewardrate.environments.mle.preparation import prepare
-from rewardrate.reports.bandits import horizon_table, selected_table, verdict_table, versus_table
+from rewardrate.reports.bandit_tables import (
+    horizon_table,
+    pairs,
+    selected_table,
+    tally_table,
+    verdict_table,
+    versus_table,
+)
+from rewardrate.reports.bandits import Study
 from rewardrate.reports.rates import changepoint_table, draw_changepoint
 from rewardrate.reports.tasks import draw as draw_task
 from rewardrate.reports.tasks import draw_all, score_table
@@ -83,14 +91,18 @@ def bandit_study(name: str) -> str:
     if not found:
         return f"*Not in `results/`: `rewardrate bandit study bandit-{name}` makes it.*"
     path = found[-1]
-    parts = [f"[{path.parent.name}](../results/{path.parent.name}/README.md):", verdict_table(path)]
-    if name != "exact":
-        parts += [f"**{first} against {second}**\n\n{versus_table(path, first, second)}" for first, second in DUELS]
+    study = Study(path)
+    folder = f"../results/{path.parent.name}"
+    parts = [f"[{path.parent.name}]({folder}/README.md):", verdict_table(path)]
+    if len(study.contexts) > 1:  # a row for every cell would fill the page
+        parts += [
+            f"**{first} against {second}**\n\n{tally_table(path, first, second)}" for first, second in pairs(study)
+        ]
+        return "\n\n".join([*parts, f"Every cell, and the selected settings: [tables]({folder}/figures/tables.md)."])
+    parts += [f"**{first} against {second}**\n\n{versus_table(path, first, second)}" for first, second in pairs(study)]
     parts += [f"**Regret at the horizon**\n\n{horizon_table(path)}", f"**Selected settings**\n\n{selected_table(path)}"]
     return "\n\n".join(parts)
 
-
-DUELS = (("npg", "cucb"), ("npg", "spg"))
 
 PARTS = {
     "bandit_small": lambda: bandit_study("small"),

@@ -30,6 +30,28 @@ def many(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def results(tmp_path_factory):
+    """A small bandit study."""
+    from rewardrate.bandits import StudyConfig, study
+
+    settings = StudyConfig(
+        families=("E1", "E4"),
+        arms=(5, 6),
+        agents=(
+            "npg learning_rate=0.3,1 age=60,500",
+            "cucb c1=0.1,1 c2=0.01,0.1",
+            "npg learning_rate=1 age=60 estimator=totals as=totals",
+        ),
+        steps=400,
+        marks=20,
+        tuning_seeds=(900, 903),
+        evaluation_seeds=(0, 7),
+        resamples=100,
+    )
+    return study(settings, tmp_path_factory.mktemp("study") / "study.sqlite")
+
+
+@pytest.fixture(scope="session")
 def chromium():
     """Chromium without a window; tests that need it are skipped where it is not installed."""
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -31,7 +31,7 @@ def record(both, arm, attempt):
 
 CHARTS = {
     "budget-reward-latest", "budget-reward-best", "budget-score-latest", "budget-score-best", "cumulative", "rate",
-    "seconds", "valid", "attempts-rpg", "attempts-vanilla", "failures-rpg", "failures-vanilla", "health-kl",
+    "seconds", "reward", "valid", "attempts-rpg", "attempts-vanilla", "failures-rpg", "failures-vanilla", "health-kl",
     "health-entropy", "health-clip_share", "health-value_loss",
 }  # fmt: skip
 

@@ -30,6 +30,19 @@ def test_seconds_are_the_mean_of_a_steps_valid_attempts(experiment):
     assert drawn.y[2] == pytest.approx(np.mean([row.seconds for row in rows]))
 
 
+def test_reward_is_the_mean_of_a_steps_valid_attempts_before_time_is_charged(experiment):
+    drawn = line(room.reward(experiment), "rpg")
+    rows = [row for row in experiment.arms["rpg"][0].attempts if row.step == 3 and row.valid]
+    assert drawn.y[2] == pytest.approx(np.mean([row.reward for row in rows]))
+    assert any(row.relative_reward != row.reward for row in rows)
+
+
+def test_small_charts_of_steps_name_their_task(experiment):
+    names = [chart.title for chart in room.over_steps(experiment, small=True)]
+    assert all(name.startswith(f"{experiment.task}: ") for name in names)
+    assert [chart.name for chart in room.over_steps(experiment)] == ["valid", "reward", "seconds"]
+
+
 def test_nothing_lies_beyond_the_front(experiment):
     chart = room.attempts(experiment, "rpg")
     edge = chart.points.front

@@ -18,10 +18,11 @@ def test_one_task_gives_the_page_every_chart_and_the_table(both, tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_several_tasks_give_two_grids(many, tmp_path):
+def test_several_tasks_give_three_grids(many, tmp_path):
     written = files.write([many / "digits8x8", many / "grants"], tmp_path, "reward")
     assert [path.name for path in written.figures] == [
-        "budget-grid.svg", "budget-grid.png", "cumulative-grid.svg", "cumulative-grid.png",
+        "budget-grid.svg", "budget-grid.png", "cumulative-grid.svg", "cumulative-grid.png", "steps-grid.svg",
+        "steps-grid.png",
     ]  # fmt: skip
     assert [row.metric for row in written.table.rows] == ["reward", "reward"]
 

@@ -57,7 +57,8 @@ examples:
 
 FIGURES_DETAILS = """\
 RESULTS is the file of a study, or its folder. Writes SVG and PNG: regret at the horizon against K, regret curves,
-pseudo-regret, the price against the optimal rate, and the tuning grids.
+pseudo-regret, the price against the optimal rate, and the tuning grids; and tables.md: who is ahead in which cell,
+regret of every cell, selected settings.
 
 examples:
   rewardrate bandit figures runs/small
@@ -222,7 +223,7 @@ def _study(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"results": str(path), "trials": config.trials(), "wall_seconds": round(seconds, 2)}))
         return 0
-    from rewardrate.reports.bandits import horizon_table
+    from rewardrate.reports.bandit_tables import horizon_table
 
     print(horizon_table(path))
     print(f"\n{config.trials():,} trials of {config.steps:,} steps, {duration(seconds)} this time: {path}")
@@ -233,19 +234,28 @@ def _study(args: argparse.Namespace) -> int:
 def _figures_flags(parser: Parser) -> None:
     parser.add_argument("results", type=Path, help="study.sqlite, or the folder that holds it")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder of the figures (default: figures beside the file)"
+        "--out", type=Path, metavar="DIR", help="folder of figures and tables (default: figures beside the file)"
     )
     parser.flag_json()
 
 
 def _figures(args: argparse.Namespace) -> int:
-    from rewardrate.reports.bandits import Study, draw_all
+    from rewardrate.reports.bandit_tables import tables
+    from rewardrate.reports.bandits import Study, drawings
 
     path = args.results / "study.sqlite" if args.results.is_dir() else args.results
     folder = args.out or path.parent / "figures"
-    if missing := Study(path).missing:
-        print(missing, file=sys.stderr)
-    paths = [str(figure) for figure in draw_all(path, folder)]
+    study = Study(path)
+    if study.missing:
+        print(study.missing, file=sys.stderr)
+    waiting, paths = drawings(study, folder), []
+    with Progress("figures", len(waiting)) as bar:
+        for done, draw in enumerate(waiting, start=1):
+            paths += [str(figure) for figure in draw()]
+            bar(done)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tables.md").write_text(tables(path), encoding="utf-8")
+    paths.append(str(folder / "tables.md"))
     if args.json:
         print(json.dumps(paths))
     else:

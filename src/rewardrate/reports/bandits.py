@@ -1,4 +1,4 @@
-"""The bandit study in figures and tables: a study file in, pictures and Markdown out."""
+"""The bandit study in figures: a study file in, pictures out. Its tables: `reports.bandit_tables`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import sqlite3
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ LOOKS = {
 }
 SPARE = ((SKY, "P"), (YELLOW, "X"), (BROWN, "*"))
 FORMAT = "rewardrate bandit study 1"
+Rows = list[dict[str, Any]]
 
 
 class Curve(NamedTuple):
@@ -66,6 +68,7 @@ class Study:
         self.arms = sorted({row["arms"] for row in self.curves})
         found = {row["agent"] for row in self.curves}
         self.agents = [name for name in LOOKS if name in found] + sorted(found - set(LOOKS))
+        self._curves, self._evaluation = _by_cell(self.curves), _by_cell(self.evaluation)
 
     @property
     def missing(self) -> str:
@@ -75,16 +78,24 @@ class Study:
         there = len({(row["family"], row["contexts"], row["arms"], row["agent"]) for row in self.curves})
         return f"Not finished: {there} of {wanted} cells are evaluated." if there < wanted else ""
 
-    def curve(self, **cell: Any) -> list[dict[str, Any]]:
+    def curve(self, *, family: str, contexts: int, arms: int, agent: str) -> Rows:
         """Rows of `curves` of one cell, by step."""
-        return sorted(_select(self.curves, cell), key=lambda row: row["step"])
+        return sorted(self._curves.get((family, contexts, arms, agent), []), key=lambda row: row["step"])
 
-    def final(self, **cell: Any) -> dict[int, float]:
+    def final(self, *, family: str, contexts: int, arms: int, agent: str) -> dict[int, float]:
         """Seed -> regret at the horizon."""
-        return {row["seed"]: row["regret"] for row in _select(self.evaluation, cell)}
+        return {row["seed"]: row["regret"] for row in self._evaluation.get((family, contexts, arms, agent), [])}
 
 
-def _select(rows: list[dict[str, Any]], cell: dict[str, Any]) -> list[dict[str, Any]]:
+def _by_cell(rows: Rows) -> dict[tuple[str, int, int, str], Rows]:
+    found: dict[tuple[str, int, int, str], Rows] = {}
+    for row in rows:
+        found.setdefault((row["family"], row["contexts"], row["arms"], row["agent"]), []).append(row)
+    return found
+
+
+def select(rows: Rows, **cell: Any) -> Rows:
+    """Rows that have these values."""
     return [row for row in rows if all(row[name] == value for name, value in cell.items())]
 
 
@@ -99,19 +110,26 @@ def look(agent: str, agents: Sequence[str]) -> tuple[str, str, str]:
     return color, marker, agent
 
 
-def draw_all(path: Path, folder: Path) -> list[Path]:
-    """Every figure of a study, one set per number of contexts."""
-    study = Study(path)
-    written: list[Path] = []
+def drawings(study: Study, folder: Path) -> list[Callable[[], list[Path]]]:
+    """Every figure of a study, one set per number of contexts, each drawn when it is called."""
+    made: list[Callable[[], list[Path]]] = []
     for contexts in study.contexts:
         name = f"x{contexts}"
-        written += draw_horizon(study, contexts, folder / f"horizon-{name}")
-        written += draw_horizon(study, contexts, folder / f"pseudo-{name}", column="pseudo")
-        written += draw_curves(study, contexts, folder / f"curves-{name}")
-        written += draw_prices(study, contexts, folder / f"prices-{name}")
+        made += [
+            partial(draw_horizon, study, contexts, folder / f"horizon-{name}"),
+            partial(draw_horizon, study, contexts, folder / f"pseudo-{name}", column="pseudo"),
+            partial(draw_curves, study, contexts, folder / f"curves-{name}"),
+            partial(draw_prices, study, contexts, folder / f"prices-{name}"),
+        ]
         for agent in study.agents:
-            written += draw_grid(study, contexts, agent, folder / f"tuning-{agent.replace(' ', '-')}-{name}")
-    return written
+            stem = folder / f"tuning-{agent.replace(' ', '-')}-{name}"
+            made.append(partial(draw_grid, study, contexts, agent, stem))
+    return made
+
+
+def draw_all(path: Path, folder: Path) -> list[Path]:
+    """All of `drawings`, drawn."""
+    return [written for draw in drawings(Study(path), folder) for written in draw()]
 
 
 def draw_horizon(study: Study, contexts: int, stem: Path, column: str = "regret") -> list[Path]:
@@ -155,7 +173,7 @@ def draw_prices(study: Study, contexts: int, stem: Path) -> list[Path]:
 
     def panel(axis: Any, family: str, arms: int) -> None:
         cell = {"family": family, "contexts": contexts, "arms": arms}
-        here = _select(study.evaluation, cell)
+        here = select(study.evaluation, **cell)
         if here:
             _agents(axis, study, cell, "price", here[0]["optimal_rate"])
         axis.axhline(1.0, color=INK, lw=0.9, ls="--")
@@ -201,7 +219,7 @@ def _panels(study: Study, panel: Callable[[Any, str, int], None], label: str, he
 
 def draw_grid(study: Study, contexts: int, agent: str, stem: Path) -> list[Path]:
     """Median final regret on the tuning seeds over an agent's grid of two settings; the selected cell is framed."""
-    rows = [row for row in _select(study.tuning, {"contexts": contexts, "agent": agent}) if row["n"]]
+    rows = [row for row in select(study.tuning, contexts=contexts, agent=agent) if row["n"]]
     settings = [json.loads(row["settings"]) for row in rows]
     names = [name for name in (settings[0] if settings else {}) if len({str(entry[name]) for entry in settings}) > 1]
     if len(names) != 2:
@@ -301,139 +319,15 @@ def _scale(axis: Any) -> None:
     least = min((float(np.min(line.get_ydata())) for line in lines), default=0.0)
     axis.set_yscale("symlog", linthresh=10, linscale=0.5)
     axis.set_ylim(bottom=0.6 * least if least > 20 else min(0.0, 1.2 * least))
+    low, high = axis.get_ylim()
+    if low > 10 and high < 100 * low:  # powers of ten alone would leave the axis with one number, or none
+        from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator
+
+        subs = (1.0, 2.0, 5.0) if high > 8 * low else (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+        axis.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=10, subs=subs))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def _legend(figure: Any, axis: Any) -> None:
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=max(len(labels), 1), fontsize=9)
-
-
-def horizon_table(path: Path) -> str:
-    """Mean regret at the horizon with its band, every cell and agent, as Markdown."""
-    study = Study(path)
-    names = [look(agent, study.agents)[2] for agent in study.agents]
-    lines = [f"| contexts | K | family | {' | '.join(names)} |", f"|---:|---:|---|{'---:|' * len(names)}"]
-    for contexts in study.contexts:
-        for arms in study.arms:
-            for family in study.families:
-                cells = []
-                for agent in study.agents:
-                    end = study.curve(family=family, contexts=contexts, arms=arms, agent=agent)[-1:]
-                    cells += [
-                        f"{row['regret']:,.0f} ({row['regret_low']:,.0f} to {row['regret_high']:,.0f})" for row in end
-                    ]
-                    cells += [] if end else ["-"]
-                lines.append(f"| {contexts} | {arms} | {family} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def selected_table(path: Path) -> str:
-    """The settings that tuning selected, every cell and agent, as Markdown."""
-    study = Study(path)
-    agents = [agent for agent in study.agents if any(row["n"] for row in _select(study.tuning, {"agent": agent}))]
-    names = [look(agent, study.agents)[2] for agent in agents]
-    lines = [f"| contexts | K | family | {' | '.join(names)} |", f"|---:|---:|---|{'---|' * len(names)}"]
-    for contexts in study.contexts:
-        for arms in study.arms:
-            for family in study.families:
-                cells = []
-                for agent in agents:
-                    cell = {"family": family, "contexts": contexts, "arms": arms, "agent": agent, "selected": 1}
-                    chosen = _select(study.tuning, cell)
-                    pairs = json.loads(chosen[0]["settings"]).items() if chosen else []
-                    cells.append(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in pairs) or "-")
-                lines.append(f"| {contexts} | {arms} | {family} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-class Duel(NamedTuple):
-    """First minus second in one cell, paired by seed."""
-
-    contexts: int
-    arms: int
-    family: str
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def verdict(self) -> int:
-        """-1: the first has less regret; 1: the second; 0: the interval holds zero."""
-        return -1 if self.high < 0 else 1 if self.low > 0 else 0
-
-
-def duels(study: Study, first: str, second: str, resamples: int = 4000) -> list[Duel]:
-    """Mean difference of final regret in every cell that has both, with its 95 % bootstrap interval over seeds."""
-    rng = np.random.default_rng(0)
-    found = []
-    for contexts in study.contexts:
-        for arms in study.arms:
-            for family in study.families:
-                cell = {"family": family, "contexts": contexts, "arms": arms}
-                ours, theirs = (study.final(**cell, agent=agent) for agent in (first, second))
-                seeds = sorted(set(ours) & set(theirs))
-                if seeds:
-                    gap = np.array([ours[seed] - theirs[seed] for seed in seeds])
-                    means = gap[rng.integers(gap.size, size=(resamples, gap.size))].mean(axis=1)
-                    low, high = np.quantile(means, [0.025, 0.975])
-                    found.append(Duel(contexts, arms, family, float(gap.mean()), float(low), float(high)))
-    return found
-
-
-def versus_table(path: Path, first: str, second: str) -> str:
-    """First against second in every cell, and who is ahead in how many, as Markdown."""
-    study = Study(path)
-    one, two = (look(agent, study.agents)[2] for agent in (first, second))
-    lines = [f"| contexts | K | family | {one} - {two} | 95 % interval | less regret |", "|---:|---:|---|---:|---|---|"]
-    found = duels(study, first, second)
-    for duel in found:
-        name = {-1: one, 1: two, 0: "undecided"}[duel.verdict]
-        interval = f"{duel.low:,.0f} to {duel.high:,.0f}"
-        lines.append(f"| {duel.contexts} | {duel.arms} | {duel.family} | {duel.mean:,.0f} | {interval} | {name} |")
-    words = " ".join(part for part in (_count(found, one, two), study.missing) if part)
-    return f"{words}\n\n" + "\n".join(lines)
-
-
-def _count(found: list[Duel], one: str, two: str) -> str:
-    wins = {verdict: sum(duel.verdict == verdict for duel in found) for verdict in (-1, 1, 0)}
-    return f"Of {len(found)} cells: less regret with {one} in {wins[-1]}, with {two} in {wins[1]}, undecided {wins[0]}."
-
-
-def verdict_table(path: Path) -> str:
-    """The paper's sentences on the study, each beside what this study shows, as Markdown."""
-    study = Study(path)
-    lines = ["| the paper says | this study shows |", "|---|---|"]
-    pairs = (
-        ("NPG-NIW obtains similar or lower regret than C-UCB", "npg", "cucb"),
-        ("standard policy gradient consistently obtains higher regret than NPG", "npg", "spg"),
-        ("(exact C-UCB beside sampled policies; not in the paper)", "cucb-exact", "cucb"),
-    )
-    for sentence, first, second in pairs:
-        if first in study.agents and second in study.agents:
-            names = [look(agent, study.agents)[2] for agent in (first, second)]
-            lines.append(f"| {sentence} | {_count(duels(study, first, second), *names)} |")
-    if {"cucb", "cucb theory"} <= set(study.agents):
-        ratios = _ratios(study, "cucb theory", "cucb")
-        words = "no cell has both yet"
-        if ratios:
-            words = f"regret {min(ratios):,.0f} to {max(ratios):,.0f} times that of the tuned constants"
-        lines.append(f"| with the theory's constants C-UCB breaks; tuned, it works | {words} |")
-    shares = [row["price"] / row["optimal_rate"] for row in study.evaluation if row["agent"] == "npg"]
-    if shares:
-        low, middle, high = np.quantile(shares, [0.05, 0.5, 0.95])
-        words = f"NPG's last price / optimal rate: median {middle:.2f}, 90 % of trials {low:.2f} to {high:.2f}"
-        lines.append(f"| the greedy rate approximates the optimal one | {words} |")
-    return "\n".join([*([study.missing, ""] if study.missing else []), *lines])
-
-
-def _ratios(study: Study, first: str, second: str) -> list[float]:
-    """Mean final regret of first over second, cell by cell."""
-    ratios = []
-    for contexts in study.contexts:
-        for arms in study.arms:
-            for family in study.families:
-                cell = {"family": family, "contexts": contexts, "arms": arms}
-                ends = [study.curve(**cell, agent=agent)[-1:] for agent in (first, second)]
-                if all(ends) and ends[1][0]["regret"] > 0:
-                    ratios.append(ends[0][0]["regret"] / ends[1][0]["regret"])
-    return ratios

@@ -44,7 +44,7 @@ def colors(labels: Sequence[str]) -> dict[str, str]:
 def charts(experiment: Experiment) -> list[Chart]:
     """Every chart of one task, in the order of the page."""
     made = [budget(experiment, metric, value) for metric in experiment.metrics for value in ("latest", "best")]
-    made += [cumulative(experiment), rate(experiment), seconds(experiment), valid_share(experiment)]
+    made += [cumulative(experiment), rate(experiment), *over_steps(experiment)]
     made += [attempts(experiment, label) for label in experiment.arms]
     made += [failures(experiment, label) for label in experiment.arms]
     made += health(experiment)
@@ -149,22 +149,41 @@ def rate(experiment: Experiment) -> Chart:
     )
 
 
-def seconds(experiment: Experiment) -> Chart:
+def over_steps(experiment: Experiment, *, small: bool = False) -> list[Chart]:
+    """What learning comes to, step by step: valid share, reward and seconds of a valid attempt."""
+    return [part(experiment, small=small) for part in (valid_share, reward, seconds)]
+
+
+def seconds(experiment: Experiment, *, small: bool = False) -> Chart:
     """Mean seconds of a step's valid attempts."""
     lines = _over_steps(experiment, lambda rows: _mean_of([row.seconds for row in rows if row.valid]))
     caption = "Mean over the valid attempts of each step, in the seconds that were priced. A gap: no valid attempt."
-    return Chart("seconds", "Seconds of a valid attempt", caption, "step", "seconds", lines, y_range=(0, None))
+    title = _titled(experiment, "Seconds of a valid attempt", small)
+    return Chart("seconds", title, caption, "step", "seconds", lines, y_range=(0, None), small=small)
 
 
-def valid_share(experiment: Experiment) -> Chart:
+def reward(experiment: Experiment, *, small: bool = False) -> Chart:
+    """Mean reward of a step's valid attempts, before time is charged."""
+    lines = _over_steps(experiment, lambda rows: _mean_of([row.reward for row in rows if row.valid]))
+    caption = "Mean over the valid attempts of each step, before their time is charged. A gap: no valid attempt."
+    title = _titled(experiment, "Reward of a valid attempt", small)
+    return Chart("reward", title, caption, "step", "reward", lines, y_range=(0, None), small=small)
+
+
+def valid_share(experiment: Experiment, *, small: bool = False) -> Chart:
     """Share of a step's attempts that count."""
     lines = _over_steps(experiment, lambda rows: _mean_of([float(row.valid) for row in rows]))
     caption = (
         "Share of attempts that ran to the end and left a submission that earns something. Failures of the sandbox "
+        "are left out."
     )
-    return Chart(
-        "valid", "Valid share", caption + "are left out.", "step", "share of attempts", lines, y_range=(0, 1.03)
-    )
+    title = _titled(experiment, "Valid share", small)
+    return Chart("valid", title, caption, "step", "share of attempts", lines, y_range=(0, 1.03), small=small)
+
+
+def _titled(experiment: Experiment, title: str, small: bool) -> str:
+    """A small chart is one of several tasks, and has room for few words."""
+    return f"{experiment.task}: {title.removesuffix(' of a valid attempt').lower()}" if small else title
 
 
 def failures(experiment: Experiment, label: str) -> Chart:

@@ -10,7 +10,7 @@ from typing import Any
 from rewardrate.errors import InputError
 from rewardrate.reports import chart, charts, study, theory
 from rewardrate.reports.evaluation import Metric
-from rewardrate.reports.page import budget_grid, cumulative_grid, page, title_of, write_text
+from rewardrate.reports.page import budget_grid, cumulative_grid, page, steps_grid, title_of, write_text
 from rewardrate.reports.run import Experiment, Run, experiments, gather
 from rewardrate.reports.style import pyplot, save
 from rewardrate.reports.tables import Table, comma_separated, latex, markdown
@@ -60,8 +60,12 @@ def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None
 def _figures(found: Sequence[Experiment], folder: Path) -> list[Path]:
     if len(found) == 1:
         return [path for one in charts.charts(found[0]) for path in chart.write(one, folder)]
-    grids = {"budget-grid": budget_grid(found), "cumulative-grid": cumulative_grid(found)}
-    return [path for name, grid in grids.items() for path in _save(chart.draw_grid(grid), folder / name)]
+    grids = {
+        "budget-grid": chart.draw_grid(budget_grid(found)),
+        "cumulative-grid": chart.draw_grid(cumulative_grid(found)),
+        "steps-grid": chart.draw_grid(steps_grid(found), columns=3),
+    }
+    return [path for name, grid in grids.items() for path in _save(grid, folder / name)]
 
 
 def _save(figure: Any, stem: Path) -> list[Path]:

@@ -84,7 +84,7 @@ class Builder:
         budgets = [one for name, one in made.items() if name.startswith("budget-")]
         body = self._switch("budget", budgets, self._draw(made["cumulative"]))
         groups = {
-            "rate": ("Rate", "What a second is worth", ["rate", "seconds"], ""),
+            "rate": ("Rate", "What a second is worth", ["rate", "seconds", "reward"], ""),
             "attempts": ("Attempts", "Score and seconds of every attempt", _named(made, "attempts-", "frontier"), ""),
             "failures": ("Failures", "What fails, and how", ["valid", *_named(made, "failures-")], ""),
             "learning": ("Learning", "Health of the learner (PPO)", _named(made, "health-"), " small"),
@@ -113,6 +113,7 @@ class Builder:
         for key, short, title, grid in (
             ("budget", "Budget", "What a time budget buys, task by task", budget_grid(self.experiments)),
             ("cumulative", "Cumulative", "Cumulative reward, task by task", cumulative_grid(self.experiments)),
+            ("steps", "Steps", "Valid share, reward and seconds, step by step", steps_grid(self.experiments)),
         ):
             self.sections[key] = short
             drawn = "".join(self._draw(one) for one in grid)
@@ -212,6 +213,11 @@ def budget_grid(found: Sequence[Experiment]) -> list[Chart]:
 def cumulative_grid(found: Sequence[Experiment]) -> list[Chart]:
     """One small chart of cumulative reward a task. Paper, figure (fig:mlebench:cumreward)."""
     return [_apart(charts.cumulative(one, small=True), place) for place, one in enumerate(found)]
+
+
+def steps_grid(found: Sequence[Experiment]) -> list[Chart]:
+    """Three small charts a task: valid share, reward and seconds of its steps."""
+    return [_apart(one, place) for place, task in enumerate(found) for one in charts.over_steps(task, small=True)]
 
 
 def _apart(one: Chart, place: int) -> Chart:

@@ -1,4 +1,4 @@
-"""The page of a bandit study: every figure of `reports.bandits` and its tables, in the look of the other pages."""
+"""The page of a bandit study: the figures of `reports.bandits` and the tables of `reports.bandit_tables`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from rewardrate.reports import bandits
+from rewardrate.reports import bandit_tables, bandits
 from rewardrate.reports.document import document, escape, figure, fold, table
 from rewardrate.reports.svg import themed
 
@@ -28,8 +28,8 @@ def page(folder: Path) -> str:
     sections = {"result": "Result"}
     body = (
         f'<h1>{escape(title)}</h1><p class="lead">bandits whose actions take time</p><section id="result">'
-        f"<h2>Regret at the horizon</h2>{from_markdown(bandits.horizon_table(path))}"
-        f"{fold('Settings that tuning selected', from_markdown(bandits.selected_table(path)))}</section>"
+        f"<h2>Regret at the horizon</h2>{from_markdown(bandit_tables.horizon_table(path))}"
+        f"{fold('Settings that tuning selected', from_markdown(bandit_tables.selected_table(path)))}</section>"
     )
     groups: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="rewardrate-") as place:

@@ -90,4 +90,5 @@ def save(figure: Any, stem: Path) -> list[Path]:
             figure.savefig(partial, format=suffix[1:], bbox_inches="tight", **options)
         os.replace(partial, path)
         written.append(path)
+        figure.set_layout_engine("none")  # places are found once, and serve both files
     return written
