@@ -38,7 +38,7 @@ def main():
 
     sizes = {"per_device_train_batch_size": 4, "num_generations": 4, "max_completion_length": 24, "max_steps": 3}
     quiet = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "bf16": False}
-    quiet |= {"gradient_checkpointing": False}  # it would forbid the cache that sampling needs
+    quiet |= {"activation_checkpointing": False}  # it would forbid the cache that sampling needs
     priced = PricedReward()  # +
     trainer = GRPOTrainer(
         model=language.model,
