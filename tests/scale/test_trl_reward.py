@@ -133,6 +133,7 @@ def test_a_real_grpo_run_trains_on_what_we_computed(tmp_path, monkeypatch):
 
     sizes = {"per_device_train_batch_size": 4, "num_generations": 2, "max_completion_length": 8, "max_steps": 3}
     quiet = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "bf16": False}
+    quiet |= {"activation_checkpointing": False}
     trainer = GRPOTrainer(
         model=language.model,
         processing_class=language.tokenizer,

@@ -140,8 +140,7 @@ class Learner:
         silence_dropout(model)
         model.train(settings.gradient_checkpointing)
         if settings.gradient_checkpointing:
-            plain = {"use_reentrant": False, "preserve_rng_state": False}  # there is no dropout to repeat
-            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=plain)
+            _recompute_layers(model)
             if hasattr(model, "enable_input_require_grads") and not _embeds_learn(model):
                 model.enable_input_require_grads()
         self.reference = Reference(model) if settings.kl_coefficient > 0 else None
@@ -367,6 +366,12 @@ def _explained(guess: Tensor, target: Tensor) -> float:
     """Share of the returns' variance that the values foresaw; 0 when the returns do not vary."""
     spread = target.double().var() if target.numel() > 1 else torch.tensor(0.0)
     return float(1 - (target - guess).double().var() / spread) if spread > 0 else 0.0
+
+
+def _recompute_layers(model: Any) -> None:
+    plain = {"use_reentrant": False, "preserve_rng_state": False}  # there is no dropout to repeat
+    new = getattr(model, "activation_checkpointing_enable", None)  # its name from transformers 5.23 on
+    (new or model.gradient_checkpointing_enable)(plain)
 
 
 def _embeds_learn(model: Any) -> bool:
