@@ -102,8 +102,8 @@ def test_weights_that_are_missing_are_not_filled_with_random_numbers(folder):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no-such-model", "tiny, a folder, a .gguf file or a hub id"),
-        ("./nowhere/model", "tiny, a folder"),
+        ("no-such-model", "tiny, tiny-race, a folder, a .gguf file or a hub id"),
+        ("./nowhere/model", "tiny-race, a folder"),
         ("missing.gguf", "no such file"),
     ],
 )
@@ -129,12 +129,20 @@ def test_a_gguf_file_is_found_in_a_folder_by_path_and_on_the_hub(tmp_path):
     assert models.locate("owner/name") == ("owner/name", None)
 
 
-def test_tiny_is_its_folder_in_the_package_or_a_clear_refusal(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "TINY", tmp_path)
+@pytest.mark.parametrize("name", sorted(models.SHIPPED))
+def test_a_model_of_ours_is_its_folder_in_the_package_or_a_clear_refusal(tmp_path, monkeypatch, name):
+    monkeypatch.setitem(models.SHIPPED, name, tmp_path)
     with pytest.raises(InputError, match="not part of this installation"):
-        load_model("tiny")
+        load_model(name)
     (tmp_path / "model.safetensors").touch()
-    assert models.locate("tiny") == (str(tmp_path), None)
+    assert models.locate(name) == (str(tmp_path), None)
+
+
+def test_what_comes_with_the_package_stays_small_and_says_how_it_was_made():
+    for folder in models.SHIPPED.values():
+        assert "rewardrate pretrain" in (folder / "MODEL_CARD.md").read_text()
+    sizes = [path.stat().st_size for folder in models.SHIPPED.values() for path in folder.iterdir()]
+    assert sum(sizes) <= 16_000_000
 
 
 def test_two_roundings_of_one_embedding_become_one_again_and_two_embeddings_stay_two(build):

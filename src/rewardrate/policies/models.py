@@ -1,4 +1,4 @@
-"""Language models by name: ours (`tiny`), a folder, a GGUF file, or a Hugging Face id. Weights only, never code."""
+"""Language models by name: ours, a folder, a GGUF file, or a Hugging Face id. Weights only, never code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from rewardrate.errors import InputError, MissingExtra
 from rewardrate.policies.network import silence_dropout
 from rewardrate.policies.proposal import Message
 
-TINY = Path(__file__).parent / "tiny"
+SHIPPED = {"tiny": Path(__file__).parent / "tiny", "tiny-race": Path(__file__).parent / "tiny_race"}
+"Ours: one writes scripts for tasks, the other changes of the race's script."
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>")
 
@@ -94,10 +95,11 @@ def load_model(name: str, *, device: str = "auto", lora: LoraSettings | None = N
 
 def locate(name: str) -> tuple[str, str | None]:
     """Folder or hub id, and the GGUF file in it if it is one. Raises InputError without touching the network."""
-    if name == "tiny":
-        if not any(TINY.glob("*.safetensors")):
-            raise InputError("model", name, "its weights are not part of this installation", f"they belong in {TINY}")
-        return str(TINY), None
+    if name in SHIPPED:
+        if not any(SHIPPED[name].glob("*.safetensors")):
+            remedy = f"they belong in {SHIPPED[name]}"
+            raise InputError("model", name, "its weights are not part of this installation", remedy)
+        return str(SHIPPED[name]), None
     path = Path(name).expanduser()
     if name.endswith(PICKLES):
         raise InputError("model", name, "pickled weights can run code and are refused", "convert them to safetensors")
@@ -109,7 +111,9 @@ def locate(name: str) -> tuple[str, str | None]:
         return str(path.parent), path.name
     if not path.is_dir():
         if path.exists() or name.count("/") != 1 or name.startswith((".", "/", "~")):
-            raise InputError("model", name, "it must be tiny, a folder, a .gguf file or a hub id like owner/name")
+            raise InputError(
+                "model", name, "it must be tiny, tiny-race, a folder, a .gguf file or a hub id like owner/name"
+            )
         return name, None
     if any(path.glob("*.safetensors")):
         return str(path), None
