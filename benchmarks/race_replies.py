@@ -80,7 +80,7 @@ def main() -> None:
     settings: Any = recipe.environment
     policy = LanguageModelPolicy(load_model(choice.name, device=choice.device), choice.sampling, None)
     rules = race.load(recipe.task)
-    corpus = RaceCorpus(race=recipe.task, changes=3, seeds=1.0)
+    corpus = RaceCorpus(races=(recipe.task,), changes=3, seeds=1.0)
     known = [example(corpus, args.seed + 10**6, number).parent for number in range(args.replies)]
     rows = []
     with Pool(slots=1) as pool:

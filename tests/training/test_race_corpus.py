@@ -8,6 +8,7 @@ import pytest
 from rewardrate import config
 from rewardrate.environments.speedrun.edits import EditRefused, apply
 from rewardrate.environments.speedrun.specification import read
+from rewardrate.errors import InputError
 from rewardrate.training.corpus.batches import Reading
 from rewardrate.training.corpus.tokenizer import save_tokenizer, train_tokenizer
 from rewardrate.training.pretrain import Pretraining, pretrain
@@ -57,3 +58,19 @@ def test_batches_are_the_same_for_the_same_seed(tmp_path):
     first, again = (list(islice(batches(RaceCorpus(), reading, 8192), 3)) for _ in range(2))
     assert all((one.tokens == other.tokens).all() for one, other in zip(first, again, strict=True))
     assert all(one.tokens.size <= 8192 for one in first)
+
+
+def test_a_corpus_of_several_races_names_each_in_its_prompts_and_edits_its_own_script():
+    corpus = RaceCorpus(races=("nanogpt-mini", "nanogpt-tiny"), mistakes=0.0, seeds=0.0)
+    found = [example(corpus, 3, number) for number in range(40)]
+    names = {one.prompt.splitlines()[0] for one in found}
+    assert names == {"# race: nanogpt-mini", "# race: nanogpt-tiny"}
+    for one in found:
+        tiny = "nanogpt-tiny" in one.prompt.splitlines()[0]
+        assert ("VAL_EVERY = 20 " in one.parent.code) == tiny
+        assert apply(one.parent.code, read(one.answer).change).changed_lines > 0
+
+
+def test_a_corpus_needs_a_race():
+    with pytest.raises(InputError, match=r"race.races = \[\]: there must be at least one"):
+        RaceCorpus(races=())

@@ -66,7 +66,7 @@ def _pretrain(args: argparse.Namespace) -> int:
         return 0
     if last:
         print(f"{last[0].tokens:,} tokens, loss {last[0].loss:.3f}, {last[0].seconds:.0f} s")
-    recipe = chosen.race.race if chosen.race else "gpu" if chosen.model else "laptop"
+    recipe = chosen.race.races[0] if chosen.race else "gpu" if chosen.model else "laptop"
     print(f"next: rewardrate train {recipe} --set policy.name={folder}")
     return 0
 

@@ -15,6 +15,7 @@ from typing import Annotated
 from rewardrate.config import AtLeast, Between
 from rewardrate.environments.outcome import Parent
 from rewardrate.environments.speedrun import catalogue, hardware, messages, prompts, race, seeds
+from rewardrate.errors import InputError
 from rewardrate.training.corpus.batches import Batch, Encoder, Reading, Row, packed
 
 
@@ -22,8 +23,8 @@ from rewardrate.training.corpus.batches import Batch, Encoder, Reading, Row, pac
 class RaceCorpus:
     """What the corpus of a race is made of."""
 
-    race: str = "nanogpt-mini"
-    "Name or folder."
+    races: tuple[str, ...] = ("nanogpt-mini",)
+    "Names or folders, all equally often; the prompt names its race."
     mistakes: Annotated[float, Between(0, 1)] = 0.15
     "Share of answers that fail on purpose."
     settings: Annotated[float, Between(0, 1)] = 0.4
@@ -32,6 +33,10 @@ class RaceCorpus:
     "The most changes that a parent has been through."
     seeds: Annotated[float, Between(0, 1)] = 0.5
     "Share of parents that descend from a seed script; the others from the baseline."
+
+    def __post_init__(self) -> None:
+        if not self.races:
+            raise InputError("race.races", list(self.races), "there must be at least one", "for example nanogpt-mini")
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Example:
 def example(corpus: RaceCorpus, seed: int, number: int, *, compact: bool = True) -> Example:
     """Example `number` of the corpus with this seed."""
     random = Random(f"race/{seed}/{number}")
-    rules, scripts = _race(corpus.race)
+    rules, scripts = _race(corpus.races[0] if len(corpus.races) == 1 else random.choice(corpus.races))
     start = random.choice(scripts) if random.random() < corpus.seeds else rules.baseline
     code = catalogue.descend(random, start, random.randint(0, corpus.changes))
     parent = Parent(code, _result(random, rules))
