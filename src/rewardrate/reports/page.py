@@ -84,9 +84,10 @@ class Builder:
         budgets = [one for name, one in made.items() if name.startswith("budget-")]
         body = self._switch("budget", budgets, self._draw(made["cumulative"]))
         groups = {
-            "rate": ("Rate", "What a second is worth", ["rate", "seconds", "reward"], ""),
+            "rate": ("Rate", "What a second is worth", ["rate", "seconds"], ""),
+            "steps": ("Steps", "What the policy has learnt", ["valid", "reward"], ""),
             "attempts": ("Attempts", "Score and seconds of every attempt", _named(made, "attempts-", "frontier"), ""),
-            "failures": ("Failures", "What fails, and how", ["valid", *_named(made, "failures-")], ""),
+            "failures": ("Failures", "What fails, and how", _named(made, "failures-"), ""),
             "learning": ("Learning", "Health of the learner (PPO)", _named(made, "health-"), " small"),
         }
         for key, (short, title, names, kind) in groups.items():
