@@ -30,7 +30,7 @@ def test_output_and_gradient_are_those_of_the_whole_network(build, kind, again, 
     assert takes_forests(model)
     if again:
         model.train()
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        network.recompute_layers(model)
     both = [outputs(model, monkeypatch, known) for known in (True, False)]
     for ours, whole in zip(*both, strict=True):
         torch.testing.assert_close(ours, whole, atol=1e-6, rtol=1e-6)  # the norms of these networks round to float32

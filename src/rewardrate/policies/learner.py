@@ -23,6 +23,7 @@ from rewardrate.policies.network import (
     hidden_size,
     own_critic,
     pack,
+    recompute_layers,
     reply_hidden,
     reply_logprobs,
     reply_scores,
@@ -140,7 +141,7 @@ class Learner:
         silence_dropout(model)
         model.train(settings.gradient_checkpointing)
         if settings.gradient_checkpointing:
-            _recompute_layers(model)
+            recompute_layers(model)
             if hasattr(model, "enable_input_require_grads") and not _embeds_learn(model):
                 model.enable_input_require_grads()
         self.reference = Reference(model) if settings.kl_coefficient > 0 else None
@@ -366,12 +367,6 @@ def _explained(guess: Tensor, target: Tensor) -> float:
     """Share of the returns' variance that the values foresaw; 0 when the returns do not vary."""
     spread = target.double().var() if target.numel() > 1 else torch.tensor(0.0)
     return float(1 - (target - guess).double().var() / spread) if spread > 0 else 0.0
-
-
-def _recompute_layers(model: Any) -> None:
-    plain = {"use_reentrant": False, "preserve_rng_state": False}  # there is no dropout to repeat
-    new = getattr(model, "activation_checkpointing_enable", None)  # its name from transformers 5.23 on
-    (new or model.gradient_checkpointing_enable)(plain)
 
 
 def _embeds_learn(model: Any) -> bool:

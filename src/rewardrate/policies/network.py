@@ -83,6 +83,13 @@ def half_copy(model: Any) -> Any:
     return small
 
 
+def recompute_layers(model: Any) -> None:
+    """Keep no activations of a layer: compute them again in the backward pass."""
+    plain = {"use_reentrant": False, "preserve_rng_state": False}  # there is no dropout to repeat
+    new = getattr(model, "activation_checkpointing_enable", None)  # its name from transformers 5.23 on
+    (new or model.gradient_checkpointing_enable)(plain)
+
+
 def silence_dropout(model: nn.Module) -> None:
     """Set every dropout to zero: with noise in the network the first ratio of PPO would not be one."""
     for module in model.modules():
