@@ -112,7 +112,7 @@ def server():
 
 
 def policy(server, **changes):
-    return EndpointPolicy(server.url, "some-model", **{"first_wait_seconds": 0.01, "timeout_seconds": 0.5} | changes)
+    return EndpointPolicy(server.url, "some-model", **{"first_wait_seconds": 0.01, "timeout_seconds": 20} | changes)
 
 
 def test_it_is_a_policy_that_never_learns(server):
@@ -179,7 +179,8 @@ TROUBLE = {
 @pytest.mark.parametrize("trouble", TROUBLE.values(), ids=TROUBLE)
 def test_trouble_that_may_pass_is_tried_again(server, trouble):
     server.script = [trouble, trouble]
-    assert policy(server).propose([PROMPT], 1)[0].text == "hello / 1"
+    patience = 0.5 if trouble in ("stall", "drip", "half") else 20  # short only where running out of it is the point
+    assert policy(server, timeout_seconds=patience).propose([PROMPT], 1)[0].text == "hello / 1"
     assert len(server.seen) == 3
 
 
