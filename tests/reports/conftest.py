@@ -1,6 +1,7 @@
 """Runs to report, made once, and a real browser to look at the pages with."""
 
 import shutil
+import sqlite3
 
 import pytest
 
@@ -49,6 +50,19 @@ def results(tmp_path_factory):
         resamples=100,
     )
     return study(settings, tmp_path_factory.mktemp("study") / "study.sqlite")
+
+
+@pytest.fixture
+def unfinished(tmp_path, results):
+    """The same study, two of its twelve cells not evaluated yet."""
+    path = tmp_path / "half.sqlite"
+    path.write_bytes(results.read_bytes())
+    connection = sqlite3.connect(path)
+    for table in ("curves", "evaluation"):
+        connection.execute(f"DELETE FROM {table} WHERE agent = 'cucb' AND family = 'E4'")
+    connection.commit()
+    connection.close()
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -51,17 +51,10 @@ def test_theory_without_a_tuned_partner_breaks_nothing(tmp_path, results):
     assert "no cell has both yet" in verdict_table(path)
 
 
-def test_tables_of_a_study_that_is_not_finished_say_so(tmp_path, results):
-    path = tmp_path / "half.sqlite"
-    path.write_bytes(results.read_bytes())
-    connection = sqlite3.connect(path)
-    for table in ("curves", "evaluation"):
-        connection.execute(f"DELETE FROM {table} WHERE agent = 'cucb' AND family = 'E4'")
-    connection.commit()
-    connection.close()
-    assert "Of 2 cells" in versus_table(path, "npg", "cucb").splitlines()[0]
-    assert "Not finished" in versus_table(path, "npg", "cucb")
-    assert verdict_table(path).startswith("Not finished")
+def test_tables_of_a_study_that_is_not_finished_say_so(unfinished):
+    assert "Of 2 cells" in versus_table(unfinished, "npg", "cucb").splitlines()[0]
+    assert "Not finished" in versus_table(unfinished, "npg", "cucb")
+    assert verdict_table(unfinished).startswith("Not finished")
 
 
 def test_a_tally_adds_up_to_the_comparison_cell_by_cell(results):

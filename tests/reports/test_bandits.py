@@ -105,16 +105,9 @@ def test_a_grid_of_words_is_drawn_too(tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a #1 % ?", "figures"]
 
 
-def test_a_study_that_is_not_finished_says_so(tmp_path, results):
+def test_a_study_that_is_not_finished_says_so(results, unfinished):
     assert Study(results).missing == ""
-    path = tmp_path / "half.sqlite"
-    path.write_bytes(results.read_bytes())
-    connection = sqlite3.connect(path)
-    for table in ("curves", "evaluation"):
-        connection.execute(f"DELETE FROM {table} WHERE agent = 'cucb' AND family = 'E4'")
-    connection.commit()
-    connection.close()
-    assert Study(path).missing == "Not finished: 10 of 12 cells are evaluated."
+    assert Study(unfinished).missing == "Not finished: 10 of 12 cells are evaluated."
 
 
 def test_beside_exact_search_the_other_one_is_called_sampled():
