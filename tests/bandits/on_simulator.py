@@ -8,16 +8,61 @@ import time
 import warnings
 
 import numpy as np
+from numba import cuda as nvidia
 
 warnings.simplefilter("ignore")  # plain Python says so when 64-bit numbers wrap around
 
-from rewardrate.bandits import CUCB, NPG, SPG, World, cuda, sampled_card, simulate  # noqa: E402
+from rewardrate.bandits import CUCB, NPG, SPG, World, cuda, gradient_card, policy_gradient, sampled_card, simulate  # noqa: E402
 from rewardrate.bandits.cuda import run_on_card  # noqa: E402
 from rewardrate.bandits.jobs import Batch  # noqa: E402
 from rewardrate.errors import InputError  # noqa: E402
 from rewardrate.rates import NIW, Totals  # noqa: E402
 
-sampled_card.THREADS = 4  # a simulated thread is a real one
+LANES = 4  # a simulated thread is a real one
+sampled_card.THREADS = gradient_card.LANES = LANES
+
+
+# What lanes do together, through the memory of the block: the simulator has no warps.
+
+
+def together():
+    nvidia.syncthreads()
+
+
+def told(*mine):
+    """What every lane says, in their order."""
+    desk = nvidia.shared.array((4, LANES), np.float64)
+    nvidia.syncthreads()
+    desk[: len(mine), nvidia.threadIdx.x] = mine
+    nvidia.syncthreads()
+    return desk[: len(mine)].copy()
+
+
+def whole(*mine):
+    return tuple(float(sum(row)) for row in told(*mine))
+
+
+def highest(value, place):
+    best = max(told(value, -place).T.tolist())
+    return best[0], int(-best[1])
+
+
+def up_to(value):
+    sums = np.cumsum(told(value)[0])
+    me = nvidia.threadIdx.x
+    return sums[me], sums[me - 1] if me else 0.0
+
+
+for name, function in {"_together": together, "_whole": whole, "_highest": highest, "_up_to": up_to}.items():
+    setattr(gradient_card, name, nvidia.jit(device=True)(function))
+
+
+class Plain(NPG):
+    """NPG with a function of its own, as an agent that somebody else wrote: a thread runs its trial."""
+
+    @staticmethod
+    def price(state):
+        return policy_gradient.price(state)
 
 
 def same(agent, world, steps):
@@ -104,7 +149,11 @@ def closed():
 
 def main(what):
     if what == "thread":
+        same(Plain(0.3, 60), World("E4", 5, 4), 60)
+        same(Plain(1.0, 500, Totals()), World("E1", 6, 5), 60)
+    elif what == "warp":
         same(NPG(0.3, 60), World("E4", 5, 4), 60)
+        same(NPG(10.0, 9), World("E2", 13, 4), 80)
         same(SPG(1.0, 500, Totals()), World("E1", 6, 5), 60)
         several()
     elif what == "flights":

@@ -39,7 +39,7 @@ def on_simulator(what):
 
 
 def test_the_kernel_of_a_thread_per_trial_computes_what_the_cpu_computes():
-    assert on_simulator("thread").count("same") == 3
+    assert on_simulator("thread").count("same") == 2
 
 
 def test_flights_land_as_they_end_within_the_room_there_is_and_nobody_waits_for_them_in_vain():

@@ -28,6 +28,18 @@ def test_panels_that_share_an_axis_cut_off_the_least_of_none(order):
     plt.close(figure)
 
 
+@pytest.mark.parametrize("order", [(900, 2800, 3100), (3100, 2800, 900)])
+def test_panels_that_share_an_axis_cut_off_the_most_of_none(order):
+    plt = pyplot()
+    figure, axes = plt.subplots(1, 3, sharey=True)
+    for axis, most in zip(axes, order, strict=True):
+        axis.plot([5, 10], [800, most])
+        axis.fill_between([5, 10], [800, most - 50], [800, most + 200])
+        _scale(axis)
+    assert all(3300 < axis.get_ylim()[1] < 5000 for axis in axes)
+    plt.close(figure)
+
+
 @pytest.mark.parametrize("regrets", [(2100.0, 9800.0), (99.0, 1e4), (300.0, 450.0), (30.0, 2500.0), (-5.0, 1e4)])
 def test_an_axis_of_regrets_has_at_least_two_numbers(regrets):
     plt = pyplot()

@@ -15,12 +15,14 @@ from typing import Any
 
 from rewardrate.bandits.compiled import jit
 from rewardrate.bandits.counter import normal_pair, uniform
+from rewardrate.bandits.team import LANES, lane, together, whole
 
 FEWEST = 8  # slots; below, every pair is drawn
 LEAST_DOF = 10.0  # degrees of freedom; below, too
 HALF = 16  # nodes u = 0.75 k, k = -16 .. 16: enough for a Student-t density of 10 or more degrees
 NODE = 0.75
-WEIGHTS = HALF + 2  # the weights of k = 0 .. 16 and the degrees of freedom they belong to
+DOF, UP, DOWN = HALF + 1, HALF + 2, 2 * HALF + 3  # after the weights of k = 0 .. 16: for how many degrees of freedom
+WEIGHTS = 3 * HALF + 4  # ... and exp(s u), exp(-s u) at the nodes
 DOUBT = 0.03  # the expansion's last term may be this share of the Monte-Carlo error of the charged quantile
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 NOWHERE = -1e300  # no answer; a number and not NaN, which a GPU's fast arithmetic may lose
@@ -74,16 +76,32 @@ def charged_normal(batches: Any, quantile: float, key: Any) -> float:
 @jit
 def student_weights(dof: float, weights: Any) -> None:
     """Trapezoid weights of a standard Student-t density at the nodes; kept until the degrees of freedom change."""
-    if weights[HALF + 1] == dof:
+    if weights[DOF] == dof:
         return
     total = 0.0
-    for k in range(HALF + 1):
+    for k in range(lane(), HALF + 1, LANES):
         u = NODE * k
         weights[k] = math.exp(-0.5 * (dof + 1.0) * math.log1p(u * u / dof))
         total += weights[k] if k == 0 else 2.0 * weights[k]
-    for k in range(HALF + 1):
+    total, _, _, _ = whole(total, 0.0, 0.0, 0.0)
+    for k in range(lane(), HALF + 1, LANES):
         weights[k] /= total
-    weights[HALF + 1] = dof
+    together()
+    if lane() == 0:
+        weights[DOF] = dof
+
+
+@jit
+def powers(s: float, weights: Any) -> None:
+    """exp(s u) and exp(-s u) at the nodes, beside the weights."""
+    growth = math.exp(NODE * s)
+    up, down = 1.0, 1.0
+    for k in range(HALF + 1):
+        if k % LANES == lane():
+            weights[UP + k], weights[DOWN + k] = up, down
+        up *= growth
+        down /= growth
+    together()
 
 
 @jit
@@ -110,20 +128,19 @@ def expanded(z: float, mean: Any, scale: Any, dof: float, n: float, weights: Any
         return NOWHERE, 1e300
     b = xy / s if s > 0.0 else 0.0
     cc = max(xx - b * b, 0.0)
-    growth = math.exp(NODE * s)
-    time, up, down = weights[0], 1.0, 1.0
-    for k in range(1, HALF + 1):
-        up *= growth
-        down /= growth
-        time += weights[k] * (up + down)
+    powers(s, weights)
+    time = 0.0
+    for k in range(lane(), HALF + 1, LANES):
+        time += weights[k] * (weights[UP + k] + weights[DOWN + k] if k > 0 else 1.0)
+    time, _, _, _ = whole(time, 0.0, 0.0, 0.0)
     second = cc / (dof - 1.0)
     fourth = 3.0 * cc * cc / ((dof - 1.0) * (dof - 3.0))
-    c0, c1, c2 = spread_polynomial(b, second, dof, s, time, weights)
+    c0, c1, c2 = spread_polynomial(b, second, dof, time, weights)
     root = math.sqrt(n)
     t = root_of(z / root, mean[0], time, c0, c1, c2)
     if t == NOWHERE:
         return NOWHERE, 1e300
-    m2, m3, m4, m5 = central_moments(t, b, second, fourth, dof, s, time, weights)
+    m2, m3, m4, m5 = central_moments(t, b, second, fourth, dof, time, weights)
     if m2 <= 0.0:  # x and exp(y) are constants: so is every rate
         return t * math.exp(-mean[1]), 0.0
     unit = m2 * math.sqrt(m2) * root
@@ -142,61 +159,52 @@ def expanded(z: float, mean: Any, scale: Any, dof: float, n: float, weights: Any
 
 
 @jit
-def spread_polynomial(b: float, second: float, dof: float, s: float, time: float, weights: Any) -> Any:
+def spread_polynomial(b: float, second: float, dof: float, time: float, weights: Any) -> Any:
     """Variance of x - t exp(s u) as c0 + c1 t + c2 t^2."""
-    growth = math.exp(NODE * s)
-    uu, ut, tt = 0.0, 0.0, weights[0] * (1.0 - time) ** 2
-    up, down = 1.0, 1.0
-    for k in range(1, HALF + 1):
-        u = NODE * k
-        up *= growth
-        down /= growth
+    uu, ut, tt = 0.0, 0.0, 0.0
+    for k in range(lane(), HALF + 1, LANES):
+        u, up, down = NODE * k, weights[UP + k], weights[DOWN + k]
         uu += 2.0 * weights[k] * u * u
         ut += weights[k] * u * (up - down)
-        tt += weights[k] * ((up - time) ** 2 + (down - time) ** 2)
+        tt += weights[k] * ((up - time) ** 2 + ((down - time) ** 2 if k > 0 else 0.0))
+    uu, ut, tt, _ = whole(uu, ut, tt, 0.0)
     return b * b * uu + second * (dof + uu), -2.0 * b * ut, tt
 
 
 @jit
 def central_moments(
-    t: float, b: float, second: float, fourth: float, dof: float, s: float, time: float, weights: Any
+    t: float, b: float, second: float, fourth: float, dof: float, time: float, weights: Any
 ) -> tuple[float, float, float, float]:
     """Central moments two to five of W = x - t exp(s u).
 
     Given u, W is g(u) = b u - t (exp(s u) - time) plus a scaled Student-t with one more degree of freedom.
     """
-    growth = math.exp(NODE * s)
     m2, m3, m4, m5 = 0.0, 0.0, 0.0, 0.0
-    up, down = 1.0, 1.0
-    for k in range(HALF + 1):
+    for k in range(lane(), HALF + 1, LANES):
         u = NODE * k
         wide = dof + u * u
         v2, v4 = second * wide, fourth * wide * wide
         for side in range(2):
             if k > 0 or side == 0:
-                g = b * u - t * (up - time) if side == 0 else -b * u - t * (down - time)
+                g = b * u - t * (weights[UP + k] - time) if side == 0 else -b * u - t * (weights[DOWN + k] - time)
                 gg = g * g
                 m2 += weights[k] * (gg + v2)
                 m3 += weights[k] * g * (gg + 3.0 * v2)
                 m4 += weights[k] * (gg * (gg + 6.0 * v2) + v4)
                 m5 += weights[k] * g * (gg * (gg + 10.0 * v2) + 5.0 * v4)
-        up *= growth
-        down /= growth
-    return m2, m3, m4, m5
+    return whole(m2, m3, m4, m5)
 
 
 @jit
 def tilted(
-    tau: float, t: float, x: float, b: float, second: float, fourth: float, dof: float, s: float, weights: Any
+    tau: float, t: float, x: float, b: float, second: float, fourth: float, dof: float, weights: Any
 ) -> tuple[float, float, float, float]:
     """K, K', K'' in tau and dK/dt of K = log E exp(tau (x - t exp(s u))), the cumulant function of one W.
 
     Given u, x is nearly normal: variance and fourth cumulant of its Student-t are kept.
     """
-    growth = math.exp(NODE * s)
     total, first, square, time = 0.0, 0.0, 0.0, 0.0
-    up, down = 1.0, 1.0
-    for k in range(HALF + 1):
+    for k in range(lane(), HALF + 1, LANES):
         u = NODE * k
         wide = dof + u * u
         v2, c4 = second * wide, (fourth - 3.0 * second * second) * wide * wide
@@ -204,7 +212,7 @@ def tilted(
         slope, bend = tau * (v2 + tau * tau * c4 / 6.0), v2 + 0.5 * tau * tau * c4
         for side in range(2):
             if k > 0 or side == 0:
-                e = up if side == 0 else down
+                e = weights[UP + k] if side == 0 else weights[DOWN + k]
                 center = x + (b * u if side == 0 else -b * u) - t * e
                 p = weights[k] * math.exp(tau * center + even)
                 h = center + slope
@@ -212,8 +220,7 @@ def tilted(
                 first += p * h
                 square += p * (h * h + bend)
                 time += p * e
-        up *= growth
-        down /= growth
+    total, first, square, time = whole(total, first, square, time)
     mean = first / total
     return math.log(total), mean, square / total - mean * mean, -tau * time / total
 
@@ -223,7 +230,8 @@ def saddled(z: float, start: float, mean: Any, scale: Any, dof: float, n: float,
     """The rate at the normal score z > 0 by the saddlepoint approximation; NOWHERE if it does not settle.
 
     P(sum W <= 0) = Phi(r + log(v / r) / r), r = sqrt(-2 n K), v = tau sqrt(n K''), at the tau with K' = 0 (Lugannani
-    and Rice, in Barndorff-Nielsen's form). `start` is a first guess of t = rate * exp(E y).
+    and Rice, in Barndorff-Nielsen's form). `start` is a first guess of t = rate * exp(E y). Needs what `expanded` left
+    in `weights`.
     """
     xx, xy, yy = scale
     s = math.sqrt(yy)
@@ -234,7 +242,7 @@ def saddled(z: float, start: float, mean: Any, scale: Any, dof: float, n: float,
     t, tau = start, 0.0
     for _ in range(40):
         for _ in range(60):
-            k0, k1, k2, kt = tilted(tau, t, mean[0], b, second, fourth, dof, s, weights)
+            k0, k1, k2, kt = tilted(tau, t, mean[0], b, second, fourth, dof, weights)
             if k2 <= 0.0:
                 return NOWHERE
             step = -k1 / k2
@@ -306,4 +314,6 @@ def charged_rate(
             rate = saddled(z, 1.1 * mean[0] * math.exp(-0.5 * scale[2]), mean, scale, dof, float(n), room)
             if rate != NOWHERE:
                 return rate
-    return drawn(mean, scale, dof, n, batches, quantile, key, room[WEIGHTS:])
+    rate = drawn(mean, scale, dof, n, batches, quantile, key, room[WEIGHTS:]) if lane() == 0 else 0.0
+    rate, _, _, _ = whole(rate, 0.0, 0.0, 0.0)
+    return rate

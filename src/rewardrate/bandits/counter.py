@@ -26,7 +26,12 @@ ORDER, WORLD, AGENT = 0, 1, 2
 @jit
 def bits(key: Any, i: Any) -> Any:
     """Number i of the stream, 64 bits."""
-    z = key + (np.uint64(i) + np.uint64(1)) * GOLDEN
+    return mixed(key + (np.uint64(i) + np.uint64(1)) * GOLDEN)
+
+
+@jit
+def mixed(z: Any) -> Any:
+    """SplitMix64's output at state z; states of neighbours are GOLDEN apart."""
     z = (z ^ (z >> S30)) * FIRST
     z = (z ^ (z >> S27)) * SECOND
     return z ^ (z >> S31)

@@ -1,6 +1,7 @@
-"""The same trials on one NVIDIA GPU: a thread runs a trial, or a block where policies are sampled.
+"""The same trials on one NVIDIA GPU: a thread runs a trial; a warp or a block where a kernel of its own pays.
 
-The loop and the agents are those of the CPU, compiled for the card; sums round differently, so results agree to
+The loop and the agents are those of the CPU, compiled for the card. Policy gradients (a warp a trial) and sampled
+C-UCB (a block) have kernels of their own with the same equations; sums round differently, so results agree to
 rounding at first and in distribution later. Exact C-UCB branches too much for a card and stays on the cores, which
 work beside it.
 """
@@ -23,12 +24,13 @@ from numba import cuda
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from rewardrate.bandits import gradient_card, policy_gradient, sampled_card
 from rewardrate.bandits.agents import Agent
 from rewardrate.bandits.agents.cucb import CUCB
 from rewardrate.bandits.compiled import is_compiled, jit_fresh
 from rewardrate.bandits.engine import Traces, brief, simulate_many, traces_of
 from rewardrate.bandits.jobs import Batch, Finished
-from rewardrate.bandits.sampled_card import LARGEST, board_sampled
+from rewardrate.bandits.kernels import states_of
 from rewardrate.bandits.trial import make_loop, tables_of
 from rewardrate.errors import InfrastructureError, InputError
 
@@ -74,10 +76,14 @@ def check_card() -> None:
 
 
 def where(agent: Agent, batch: Batch) -> str:
-    """What runs an agent: "thread", "block" or "cores"."""
+    """What runs an agent: "thread", "warp", "block" or "cores"."""
+    actions, contexts = batch.world.actions, batch.world.contexts
     if isinstance(agent, CUCB):
-        small = batch.world.actions <= LARGEST and batch.world.contexts <= LARGEST
+        small = max(actions, contexts) <= sampled_card.LARGEST
         return "block" if agent.policies is not None and small else "cores"
+    own = agent.act is policy_gradient.act and agent.learn is policy_gradient.learn
+    if own and agent.price is policy_gradient.price and actions <= gradient_card.LARGEST:
+        return "warp"
     state = agent.start(batch.world)
     plain = isinstance(state, np.ndarray) and state.ndim == 1 and state.dtype == np.float64
     return "thread" if plain else "cores"
@@ -87,7 +93,7 @@ def kind_of(batch: Batch) -> str:
     """What runs a batch; InputError where its agents cannot share a kernel."""
     kinds = {where(agent, batch) for agent in batch.agents} or {"thread"}
     kind = kinds.pop()
-    starts = [agent.start(batch.world) for agent in batch.agents] if kind == "thread" else []
+    starts = [agent.start(batch.world) for agent in batch.agents] if kind in ("thread", "warp") else []
     if kinds or len({start.size for start in starts}) > 1 or len({agent.act for agent in batch.agents}) > 1:
         rule = "agents that run together on a GPU must be of one class, with states of one size"
         raise InputError("agents", batch.agents, rule, "give them labels of their own")
@@ -286,21 +292,27 @@ def _board(number: int, batch: Batch, steps: int, memory_bytes: int) -> Flight:
     orders = [
         cuda.device_array((trials, size), np.int64, stream=stream) for size in (batch.world.arms, batch.world.contexts)
     ]
-    if where(batch.agents[0], batch) == "block":
-        launch, held = board_sampled(batch, steps, sent, orders, out, stream)
-    else:
-        starts = np.stack([agent.start(batch.world) for agent in batch.agents])
-        first = cuda.to_device(starts, stream=stream)
-        states = cuda.device_array((trials, starts.shape[1]), np.float64, stream=stream)
-        agent = batch.agents[0]
-        kernel = trial_kernel(agent.act, agent.learn, agent.price)
-        blocks = (trials + THREADS - 1) // THREADS
-        held = (first, states)
-
-        def launch() -> None:
-            kernel[blocks, THREADS, stream](steps, *sent, first, states, *orders, out)
-
+    board = BOARDS[where(batch.agents[0], batch)]
+    launch, held = board(batch, steps, sent, orders, out, stream)
     return Flight(number, batch, stream, launch, cuda.event(), out, (*held, *sent, *orders), memory_bytes)
+
+
+def board_thread(
+    batch: Batch, steps: int, sent: list[Any], orders: list[Any], out: Any, stream: Any
+) -> tuple[Callable[[], None], tuple[Any, ...]]:
+    """What launches a batch of trials of any agent, and what must be kept until it lands."""
+    first, states = states_of(batch, stream)
+    agent = batch.agents[0]
+    kernel = trial_kernel(agent.act, agent.learn, agent.price)
+    blocks = (out.shape[0] + THREADS - 1) // THREADS
+
+    def launch() -> None:
+        kernel[blocks, THREADS, stream](steps, *sent, first, states, *orders, out)
+
+    return launch, (first, states)
+
+
+BOARDS = {"thread": board_thread, "warp": gradient_card.board_gradient, "block": sampled_card.board_sampled}
 
 
 @lru_cache(maxsize=64)

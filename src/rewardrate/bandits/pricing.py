@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rewardrate.bandits.batch_rates import WEIGHTS, charged_rate
 from rewardrate.bandits.compiled import jit
+from rewardrate.bandits.team import LANES, lane, together, whole
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Estimator, Fixed, RobbinsMonro, Totals
 
@@ -70,6 +71,23 @@ def feed(memory: Any, settings: Any, t: Any, reward: float, seconds: float, key:
 
     A slot older than `age` steps restarts from zero at its turn. Needs two slots with something in them.
     """
+    if lane() == 0:
+        enter(memory, settings, t, reward, seconds)
+    together()
+    if t % int(settings[EVERY]) == 0 and memory[FILLED] >= 2.0:
+        if settings[KIND] == KIND_NIW:
+            fit_niw(memory, settings, key)
+        elif settings[KIND] == KIND_WALK and lane() == 0:
+            fit_walk(memory, settings)
+        elif settings[KIND] == KIND_TOTALS and lane() == 0:
+            fit_totals(memory, settings)
+        if lane() == 0:
+            memory[FRESH_REWARD] = memory[FRESH_SECONDS] = memory[FRESH_COUNT] = 0.0
+
+
+@jit
+def enter(memory: Any, settings: Any, t: Any, reward: float, seconds: float) -> None:
+    """A sample, into the slot whose turn it is and into the sums since the last fit."""
     slots = int(settings[SLOTS])
     slot = int(memory[TURN])
     totals = memory[HEAD : HEAD + slots]
@@ -87,49 +105,49 @@ def feed(memory: Any, settings: Any, t: Any, reward: float, seconds: float, key:
     memory[FRESH_REWARD] += reward
     memory[FRESH_SECONDS] += seconds
     memory[FRESH_COUNT] += 1.0
-    if t % int(settings[EVERY]) == 0 and memory[FILLED] >= 2.0:
-        if settings[KIND] == KIND_NIW:
-            fit_niw(memory, settings, totals, logs, key)
-        elif settings[KIND] == KIND_WALK:
-            fit_walk(memory, settings)
-        elif settings[KIND] == KIND_TOTALS:
-            fit_totals(memory, settings)
-        memory[FRESH_REWARD] = memory[FRESH_SECONDS] = memory[FRESH_COUNT] = 0.0
 
 
 @jit
-def fit_niw(memory: Any, settings: Any, totals: Any, logs: Any, key: Any) -> None:
+def fit_niw(memory: Any, settings: Any, key: Any) -> None:
     """Discount the posterior, add the slots by conjugacy, charge a quantile of the predictive's batch rates."""
-    n = int(memory[FILLED])
+    n, slots = int(memory[FILLED]), int(settings[SLOTS])
+    totals, logs = memory[HEAD : HEAD + slots], memory[HEAD + 2 * slots : HEAD + 3 * slots]
     mean_x, mean_y = 0.0, 0.0
-    for i in range(n):
+    for i in range(lane(), n, LANES):
         mean_x += totals[i]
         mean_y += logs[i]
+    mean_x, mean_y, _, _ = whole(mean_x, mean_y, 0.0, 0.0)
     mean_x /= n
     mean_y /= n
     xx, xy, yy = 0.0, 0.0, 0.0
-    for i in range(n):
+    for i in range(lane(), n, LANES):
         x, y = totals[i] - mean_x, logs[i] - mean_y
         xx += x * x
         xy += x * y
         yy += y * y
+    xx, xy, yy, _ = whole(xx, xy, yy, 0.0)
     own, old = settings[OWN:], memory[POSTERIOR:]
     keep = own[0]
     kappa, nu = keep * old[0], max(keep * old[1], own[3])
     weight = kappa * n / (kappa + n)
     shift_x, shift_y = mean_x - old[2], mean_y - old[3]
-    old[4] = keep * old[4] + xx + weight * shift_x * shift_x
-    old[5] = keep * old[5] + xy + weight * shift_x * shift_y
-    old[6] = keep * old[6] + yy + weight * shift_y * shift_y
-    old[2] = (kappa * old[2] + n * mean_x) / (kappa + n)
-    old[3] = (kappa * old[3] + n * mean_y) / (kappa + n)
-    old[0], old[1] = kappa + n, nu + n
-    dof = old[1] - 1.0
-    wide = (old[0] + 1.0) / (old[0] * dof)
-    scale = (old[4] * wide, old[5] * wide, old[6] * wide)
-    room = memory[HEAD + 4 * int(settings[SLOTS]) :]
-    rate = charged_rate((old[2], old[3]), scale, dof, n, int(own[1]), own[2], own[4], key, room)
-    memory[PRICE] = max(0.0, rate)
+    psi_xx = keep * old[4] + xx + weight * shift_x * shift_x
+    psi_xy = keep * old[5] + xy + weight * shift_x * shift_y
+    psi_yy = keep * old[6] + yy + weight * shift_y * shift_y
+    mu_x = (kappa * old[2] + n * mean_x) / (kappa + n)
+    mu_y = (kappa * old[3] + n * mean_y) / (kappa + n)
+    kappa += n
+    nu += n
+    together()
+    if lane() == 0:
+        old[0], old[1], old[2], old[3], old[4], old[5], old[6] = kappa, nu, mu_x, mu_y, psi_xx, psi_xy, psi_yy
+    dof = nu - 1.0
+    wide = (kappa + 1.0) / (kappa * dof)
+    scale = (psi_xx * wide, psi_xy * wide, psi_yy * wide)
+    room = memory[HEAD + 4 * slots :]
+    rate = charged_rate((mu_x, mu_y), scale, dof, n, int(own[1]), own[2], own[4], key, room)
+    if lane() == 0:
+        memory[PRICE] = max(0.0, rate)
 
 
 @jit

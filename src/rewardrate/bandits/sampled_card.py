@@ -9,27 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numba import cuda, float32, float64, int64
+from numba import cuda, float32, float64, int64, uint32
 
 from rewardrate.bandits.agents.cucb import C1, C2, FLOOR, LOG_ALL, LOG_AMONG, POLICIES
-from rewardrate.bandits.compiled import Function
-from rewardrate.bandits.counter import AGENT, ORDER, WORLD, bits, permute, trial_key, uniform
+from rewardrate.bandits.counter import AGENT, GOLDEN, ORDER, WORLD, bits, mixed, permute, trial_key, uniform
 from rewardrate.bandits.draws import SKIP_REWARD, SKIP_SECONDS, draw
+from rewardrate.bandits.kernels import kernel_of, on_card
 from rewardrate.bandits.sampled import HALF, LOWER
 from rewardrate.bandits.trial import PRICE, PSEUDO, REGRET
 
 THREADS = 256
 EACH = 8  # policies a thread holds at a time: 2048 in one pass
+REGISTERS = 80  # a thread: three blocks on a multiprocessor
 LARGEST = 512  # actions, and contexts, that fit the block's own memory
-ROWS = 6144  # 32-bit numbers of staged totals
-
-
-def on_card(function: Function) -> Function:
-    """A function that kernels call."""
-    return cast(Function, cuda.jit(device=True)(function))
+STAGED = 2048  # cells whose totals the block holds at a time: two contexts at least
+NUMBERS = 3 * STAGED
+# Unsigned, so that no place is checked for being negative.
+ZERO, ONE, TWO, SECONDS, COUNT = (np.uint64(number) for number in (0, 1, 2, STAGED, 2 * STAGED))
 
 
 def board_sampled(
@@ -37,9 +36,9 @@ def board_sampled(
 ) -> tuple[Callable[[], None], tuple[Any, ...]]:
     """What launches a batch of sampled C-UCB trials, and what must be kept until it lands."""
     trials = out.shape[0]
-    shape = (trials, batch.world.contexts, batch.world.actions)
-    totals = cuda.device_array((3, *shape), np.float64, stream=stream)
-    mirror = cuda.device_array((3, *shape), np.float32, stream=stream)
+    shape = (trials, 3, batch.world.contexts * batch.world.actions)
+    totals = cuda.device_array(shape, np.float64, stream=stream)
+    mirror = cuda.device_array(shape, np.float32, stream=stream)
 
     def launch() -> None:
         sampled_kernel()[trials, THREADS, stream](steps, *sent, totals, mirror, *orders, out)
@@ -50,7 +49,7 @@ def board_sampled(
 @lru_cache(maxsize=1)
 def sampled_kernel() -> Any:
     """The kernel: block i runs trial i, configuration i // seeds on seed i % seeds."""
-    return cuda.jit(_trial)
+    return kernel_of(_trial, REGISTERS)
 
 
 def _trial(
@@ -58,22 +57,22 @@ def _trial(
     totals: Any, mirror: Any, arm_of: Any, context_of: Any, out: Any,
 ) -> None:  # fmt: skip
     i, me = cuda.blockIdx.x, cuda.threadIdx.x
-    tried = cuda.shared.array(LARGEST, int64)
+    tried = cuda.shared.array(LARGEST, uint32)
     most = cuda.shared.array(LARGEST, float64)
     bound = cuda.shared.array(3, float64)  # price, best rate of a cell, most steps of a policy
-    staged = cuda.shared.array(ROWS, float32)
+    staged = cuda.shared.array(NUMBERS, float32)
     value = cuda.shared.array(THREADS, float64)
     winner = cuda.shared.array(THREADS, int64)
     configuration = i // seeds.size
     p, seed = parameters[configuration], seeds[i - configuration * seeds.size]
     contexts, actions = mean_reward.shape
     order, world, own = trial_key(seed, ORDER), trial_key(seed, WORLD), trial_key(seed, AGENT)
-    for x in range(me, contexts, THREADS):
+    for x in range(me, LARGEST, THREADS):
         tried[x], most[x] = 0, 0.0
-    for cell in range(me, contexts * actions, THREADS):
-        for c in range(3):
-            totals[c, i, cell // actions, cell % actions] = 0.0
-            mirror[c, i, cell // actions, cell % actions] = 0.0
+    for c in range(3):
+        for cell in range(me, contexts * actions, THREADS):
+            totals[i, c, cell] = 0.0
+            mirror[i, c, cell] = 0.0
     if me == 0:
         bound[0], bound[1], bound[2] = 0.0, 0.0, 0.0
         permute(order, 0, context_of[i])
@@ -82,13 +81,13 @@ def _trial(
     regret, pseudo, mark = 0.0, 0.0, 0
     for t in range(1, steps + 1):
         x = min(int(uniform(world, 3 * t) * contexts), contexts - 1)
-        action = tried[x]
+        action = int(tried[x])
         cuda.syncthreads()  # before thread 0 changes it below
         if action == actions:
             log_t = math.log(max(t, 2))
-            price = _price(i, t, own, p, log_t, tried, bound, mirror, staged, value)
+            price = _price(t, own, p, log_t, contexts, actions, tried, bound, mirror[i], staged, value)
             wide = p[C2] * math.sqrt(log_t + p[LOG_ALL])
-            action = _best_action(i, x, actions, price, wide, totals, value, winner)
+            action = _best_action(x * actions, actions, price, wide, totals[i], value, winner)
             if me == 0:
                 bound[0] = price
         if me == 0:
@@ -99,7 +98,7 @@ def _trial(
                 reward, seconds = draw(
                     mean_reward[row, arm], mean_seconds[row, arm], numbers[0], numbers[1], world, 3 * t + 1
                 )
-            _record(i, x, action, reward, seconds, totals, mirror, tried, most, bound)
+            _record(x, x * actions + action, reward, seconds, totals[i], mirror[i], tried, most, bound)
             regret += numbers[2] * seconds - reward
             pseudo += gap[row, arm]
             if t == marks[mark]:
@@ -110,26 +109,27 @@ def _trial(
 
 @on_card
 def _record(
-    i: Any, x: Any, a: Any, reward: Any, seconds: Any, totals: Any, mirror: Any, tried: Any, most: Any, bound: Any
+    x: Any, cell: Any, reward: Any, seconds: Any, totals: Any, mirror: Any, tried: Any, most: Any, bound: Any
 ) -> None:
-    totals[0, i, x, a] += reward
-    totals[1, i, x, a] += seconds
-    totals[2, i, x, a] += 1.0
+    totals[0, cell] += reward
+    totals[1, cell] += seconds
+    totals[2, cell] += 1.0
     for c in range(3):
-        mirror[c, i, x, a] = totals[c, i, x, a]
-    count = totals[2, i, x, a]
+        mirror[c, cell] = totals[c, cell]
+    count = totals[2, cell]
     if count == 1.0:
         tried[x] += 1
     if count > most[x]:
         most[x] += 1.0
         bound[2] += 1.0
-    bound[1] = max(bound[1], totals[0, i, x, a] / totals[1, i, x, a])
+    bound[1] = max(bound[1], totals[0, cell] / totals[1, cell])
 
 
 @on_card
 def _price(
-    i: Any, t: Any, own: Any, p: Any, log_t: Any, tried: Any, bound: Any, mirror: Any, staged: Any, value: Any
-) -> Any:
+    t: Any, own: Any, p: Any, log_t: Any, contexts: Any, actions: Any, tried: Any, bound: Any, mirror: Any, staged: Any,
+    value: Any,
+) -> Any:  # fmt: skip
     """`sampled.sampled_index`, by all threads of the block."""
     kappa = 2.0 * p[C1] * (log_t + p[LOG_AMONG])
     if bound[1] - math.sqrt(kappa / bound[2]) <= FLOOR:
@@ -139,7 +139,7 @@ def _price(
     policies = int(p[POLICIES])
     best = float32(FLOOR)
     for first in range(0, policies, THREADS * EACH):
-        best = max(best, _some(i, first, policies, float32(kappa), key, tried, mirror, staged))
+        best = max(best, _some(first, policies, float32(kappa), key, contexts, actions, tried, mirror, staged))
     value[me] = best
     cuda.syncthreads()
     half = THREADS // 2
@@ -154,33 +154,44 @@ def _price(
 
 
 @on_card
-def _some(i: Any, first: Any, policies: Any, kappa: Any, key: Any, tried: Any, mirror: Any, staged: Any) -> Any:
-    """The best index among this thread's policies: first + thread, first + thread + THREADS, ..."""
+def _some(
+    first: Any, policies: Any, kappa: Any, key: Any, contexts: Any, actions: Any, tried: Any, mirror: Any, staged: Any
+) -> Any:
+    """The best index among this thread's policies: first + thread, first + thread + THREADS, ...
+
+    As many pairs of contexts as the block's memory holds are staged, then every policy walks along them. Where nothing
+    was tried, arm 0 is drawn, whose totals are 0; so are those of the context that an odd number lacks.
+    """
     me = cuda.threadIdx.x
     sums = cuda.local.array((3, EACH), float32)
     for j in range(EACH):
         sums[0, j] = sums[1, j] = sums[2, j] = float32(0.0)
-    contexts, actions = mirror.shape[2], mirror.shape[3]
-    pairs = contexts // 2
-    chunk = max(ROWS // (6 * actions), 1)  # pairs of contexts whose totals fit the block's own memory
-    for low in range(0, (contexts + 1) // 2, chunk):
-        span = min(2 * (low + chunk), contexts) * actions - 2 * low * actions
+    pairs = (contexts + 1) // 2
+    chunk = max(STAGED // (2 * actions), 1)
+    wide, all_cells = np.uint64(actions), contexts * actions
+    for low in range(0, pairs, chunk):
+        high = min(low + chunk, pairs)
+        begin, end = 2 * low * actions, 2 * high * actions
         cuda.syncthreads()
-        for place in range(me, 3 * span, THREADS):
-            c = place // span
-            cell = place - c * span
-            staged[place] = mirror[c, i, 2 * low + cell // actions, cell % actions]
+        for c in range(3):
+            for cell in range(begin + me, end, THREADS):
+                staged[c * STAGED + cell - begin] = mirror[c, cell] if cell < all_cells else float32(0.0)
         cuda.syncthreads()
-        for pair in range(low, min(low + chunk, (contexts + 1) // 2)):
-            base, wide = np.uint64(2 * (pair - low) * actions), np.uint64(actions)  # unsigned: no check for negatives
-            n = np.uint64(tried[2 * pair])
-            m = np.uint64(tried[2 * pair + 1]) if 2 * pair + 1 < contexts else np.uint64(0)
-            for j in range(EACH):
-                number = bits(key, (first + me + j * THREADS) * (pairs + 1) + pair)
-                if n > 0:
-                    _add(sums, j, staged, base + (((number >> HALF) * n) >> HALF), np.uint64(span))
-                if m > 0:
-                    _add(sums, j, staged, base + wide + (((number & LOWER) * m) >> HALF), np.uint64(span))
+        for j in range(EACH):
+            z = key + np.uint64((first + me + j * THREADS) * (contexts // 2 + 1) + low) * GOLDEN
+            reward, seconds, count = sums[0, j], sums[1, j], sums[2, j]
+            base, x = ZERO, np.uint64(2 * low)
+            for _ in range(high - low):
+                z += GOLDEN
+                number = mixed(z)
+                place = base + (((number >> HALF) * np.uint64(tried[x])) >> HALF)
+                other = base + wide + (((number & LOWER) * np.uint64(tried[x + ONE])) >> HALF)
+                reward += staged[place] + staged[other]
+                seconds += staged[place + SECONDS] + staged[other + SECONDS]
+                count += staged[place + COUNT] + staged[other + COUNT]
+                base += wide + wide
+                x += TWO
+            sums[0, j], sums[1, j], sums[2, j] = reward, seconds, count
     best = float32(FLOOR)
     for j in range(EACH):
         if first + me + j * THREADS < policies and sums[2, j] > float32(0.0):
@@ -189,20 +200,13 @@ def _some(i: Any, first: Any, policies: Any, kappa: Any, key: Any, tried: Any, m
 
 
 @on_card
-def _add(sums: Any, j: Any, staged: Any, place: Any, span: Any) -> None:
-    sums[0, j] += staged[place]
-    sums[1, j] += staged[span + place]
-    sums[2, j] += staged[span + span + place]
-
-
-@on_card
-def _best_action(i: Any, x: Any, actions: Any, price: Any, wide: Any, totals: Any, value: Any, winner: Any) -> Any:
+def _best_action(first: Any, actions: Any, price: Any, wide: Any, totals: Any, value: Any, winner: Any) -> Any:
     """`agents.cucb.best_action`, by all threads of the block."""
     me = cuda.threadIdx.x
     value[me], winner[me] = -1e300, actions
     for a in range(me, actions, THREADS):
-        n = totals[2, i, x, a]
-        index = (totals[0, i, x, a] - price * totals[1, i, x, a]) / n + wide / math.sqrt(n)
+        n = totals[2, first + a]
+        index = (totals[0, first + a] - price * totals[1, first + a]) / n + wide / math.sqrt(n)
         if index > value[me]:
             value[me], winner[me] = index, a
     cuda.syncthreads()

@@ -312,13 +312,14 @@ def _line(axis: Any, points: Any, style: tuple[str, str, str], markers: bool = F
 def _scale(axis: Any) -> None:
     """Regret spans decades and may be negative: linear below 10, logarithmic above. Call it when all is drawn.
 
-    Panels that share their axis show the least of them all.
+    Panels that share their axis show the least and the most of them all: the last one that is drawn decides.
     """
     panels = axis.get_shared_y_axes().get_siblings(axis)
     lines = [line for panel in panels for line in panel.get_lines()]
     least = min((float(np.min(line.get_ydata())) for line in lines), default=0.0)
+    most = max((float(panel.dataLim.ymax) for panel in panels if panel.get_lines()), default=1.0)
     axis.set_yscale("symlog", linthresh=10, linscale=0.5)
-    axis.set_ylim(bottom=0.6 * least if least > 20 else min(0.0, 1.2 * least))
+    axis.set_ylim(0.6 * least if least > 20 else min(0.0, 1.2 * least), max(1.15 * most, 1.0))
     low, high = axis.get_ylim()
     if low > 10 and high < 100 * low:  # powers of ten alone would leave the axis with one number, or none
         from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator

@@ -85,7 +85,7 @@ class Pretraining:
     "Write a checkpoint every so many steps; 0 writes none. A run whose folder holds one goes on from there."
     corpus: Corpus = field(default_factory=Corpus)
     race: RaceCorpus | None = None
-    "Learn the catalogue of a race instead of the corpus of scripts; `workers` does not apply."
+    "Learn the catalogue of a race instead of the corpus of scripts."
     shape: Shape = field(default_factory=Shape)
 
 
@@ -138,7 +138,7 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
 
 def _stream(config: Pretraining, reading: Reading) -> Iterator[Batch]:
     if config.race is not None:
-        return race_corpus.batches(config.race, reading, config.batch_tokens)
+        return race_corpus.batches(config.race, reading, config.batch_tokens, config.workers)
     return batches(reading, config.batch_tokens, config.workers)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Annotated
 
@@ -16,7 +16,8 @@ from rewardrate.config import AtLeast, Between
 from rewardrate.environments.outcome import Parent
 from rewardrate.environments.speedrun import catalogue, hardware, messages, prompts, race, seeds
 from rewardrate.errors import InputError
-from rewardrate.training.corpus.batches import Batch, Encoder, Reading, Row, packed
+from rewardrate.training.corpus import batches as plain
+from rewardrate.training.corpus.batches import Batch, Encoder, Reading
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class RaceCorpus:
     "The most changes that a parent has been through."
     seeds: Annotated[float, Between(0, 1)] = 0.5
     "Share of parents that descend from a seed script; the others from the baseline."
+    unrun: Annotated[float, Between(0, 1)] = 0.1
+    "Share of prompts that show the baseline before it was ever run, as a run's first prompt does."
 
     def __post_init__(self) -> None:
         if not self.races:
@@ -55,9 +58,13 @@ def example(corpus: RaceCorpus, seed: int, number: int, *, compact: bool = True)
     """Example `number` of the corpus with this seed."""
     random = Random(f"race/{seed}/{number}")
     rules, scripts = _race(corpus.races[0] if len(corpus.races) == 1 else random.choice(corpus.races))
-    start = random.choice(scripts) if random.random() < corpus.seeds else rules.baseline
-    code = catalogue.descend(random, start, random.randint(0, corpus.changes))
-    parent = Parent(code, _result(random, rules))
+    if corpus.unrun and random.random() < corpus.unrun:
+        code, result = rules.baseline, messages.UNRUN
+    else:
+        start = random.choice(scripts) if random.random() < corpus.seeds else rules.baseline
+        code = catalogue.descend(random, start, random.randint(0, corpus.changes))
+        result = _result(random, rules)
+    parent = Parent(code, result)
     found = None
     while found is None:  # every kind fits the baseline, so this ends
         found = catalogue.suggest(random, code, (_kind(random, corpus),))
@@ -67,16 +74,9 @@ def example(corpus: RaceCorpus, seed: int, number: int, *, compact: bool = True)
     return Example(parent, asked["content"], found.reply(), found.entry.name)
 
 
-def batches(corpus: RaceCorpus, reading: Reading, batch_tokens: int) -> Iterator[Batch]:
+def batches(corpus: RaceCorpus, reading: Reading, batch_tokens: int, workers: int = 0) -> Iterator[Batch]:
     """Batches of at most `batch_tokens` places, padding included, without end, in an order that the seed fixes."""
-    encoder, piece, window = _Encoder(corpus, reading), 0, 0
-    while True:
-        rows: list[Row] = []
-        for _ in range(reading.pieces):
-            rows += encoder.rows(piece)
-            piece += 1
-        yield from packed(rows, batch_tokens, Random(f"{reading.seed}/window/{window}"))
-        window += 1
+    return plain.batches(reading, batch_tokens, workers, partial(_Encoder, corpus, reading))
 
 
 def sample_texts(corpus: RaceCorpus, seed: int, count: int) -> Iterator[str]:

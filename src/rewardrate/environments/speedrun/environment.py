@@ -18,6 +18,7 @@ from rewardrate.environments.speedrun.implementer import (
     ImplementerSettings,
 )
 from rewardrate.environments.speedrun.judge import Aspect, judge
+from rewardrate.environments.speedrun.messages import UNRUN
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.referee import Referee
 from rewardrate.environments.speedrun.replies import PaidReplies
@@ -115,7 +116,7 @@ class Speedrun:
         """The prompt that asks to improve `parent`; without one, the race's own script."""
         return prompts.proposal(
             self.race,
-            parent or Parent(self.race.baseline, "it has not been run yet"),
+            parent or Parent(self.race.baseline, UNRUN),
             self.machine,
             direct=self.settings.implementer.kind == "direct",
             exchange=self.settings.rewards.depth_seconds / 1000,

@@ -6,6 +6,7 @@ import re
 
 from rewardrate.environments.speedrun.race import Race
 
+UNRUN = "it has not been run yet"
 MOST = 2500
 RANK = re.compile(r"^\[(?:default|rank)?\d{1,4}\]: ?", re.MULTILINE)
 HEADER = "Traceback (most recent call last):"

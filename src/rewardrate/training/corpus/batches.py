@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from random import Random
 from typing import Any, Literal
@@ -91,10 +92,10 @@ class Encoder:
 _encoder: Encoder | None = None  # of a worker process
 
 
-def _start_worker(reading: Reading) -> None:
+def _start_worker(make: Callable[[], Encoder]) -> None:
     global _encoder  # noqa: PLW0603 - a worker has one encoder for its whole life
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    _encoder = Encoder(reading)
+    _encoder = make()
 
 
 def _work(piece: int) -> list[Row]:
@@ -102,14 +103,14 @@ def _work(piece: int) -> list[Row]:
     return _encoder.rows(piece)
 
 
-def pieces(reading: Reading, workers: int) -> Iterator[list[Row]]:
+def pieces(make: Callable[[], Encoder], workers: int) -> Iterator[list[Row]]:
     """Pieces 0, 1, ... without end, in order whatever the number of processes (0: this one)."""
     if not workers:
-        encoder, piece = Encoder(reading), 0
+        encoder, piece = make(), 0
         while True:
             yield encoder.rows(piece)
             piece += 1
-    pool = multiprocessing.get_context("spawn").Pool(workers, _start_worker, (reading,))
+    pool = multiprocessing.get_context("spawn").Pool(workers, _start_worker, (make,))
     try:
         ahead = [pool.apply_async(_work, (piece,)) for piece in range(4 * workers)]
         piece = len(ahead)
@@ -123,9 +124,11 @@ def pieces(reading: Reading, workers: int) -> Iterator[list[Row]]:
         pool.join()
 
 
-def batches(reading: Reading, batch_tokens: int, workers: int = 0) -> Iterator[Batch]:
-    """Batches of at most `batch_tokens` places, padding included, without end."""
-    source = pieces(reading, workers)
+def batches(
+    reading: Reading, batch_tokens: int, workers: int = 0, make: Callable[[], Encoder] | None = None
+) -> Iterator[Batch]:
+    """Batches of at most `batch_tokens` places, padding included, without end; `make` reads another corpus."""
+    source = pieces(make or partial(Encoder, reading), workers)
     window = 0
     try:
         while True:

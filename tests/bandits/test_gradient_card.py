@@ -1,0 +1,7 @@
+"""Policy gradients, a warp per trial: on numba's simulator here (the card's tests are in test_cuda)."""
+
+from bandits.test_cuda import on_simulator
+
+
+def test_the_kernel_of_a_warp_per_trial_computes_what_the_cpu_computes():
+    assert on_simulator("warp").count("same") == 4
