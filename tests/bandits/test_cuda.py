@@ -70,13 +70,20 @@ def test_an_agent_whose_state_is_no_vector_runs_on_the_cores():
             return super().start(world).reshape(1, -1)
 
     batch = Batch(World("E1", 5, 4), [], [0], [10])
-    assert where(NPG(0.3, 9), batch) == "thread"
+    assert where(NPG(0.3, 9), batch) == "warp"
     assert where(Square(0.3, 9), batch) == "cores"
 
 
 def test_what_runs_an_agent():
+    class Mine(NPG):
+        @staticmethod
+        def price(state):
+            return 0.0
+
     batch = Batch(World("E1", 5, 4), [], [0], [10])
-    assert where(NPG(0.3, 9), batch) == where(SPG(0.3, 9), batch) == "thread"
+    assert where(NPG(0.3, 9), batch) == where(SPG(0.3, 9), batch) == "warp"
+    assert where(NPG(0.3, 9), Batch(World("E1", 600, 4), [], [0], [10])) == "thread"
+    assert where(Mine(0.3, 9), batch) == "thread"
     assert where(CUCB(0.1, 0.1), batch) == "cores"
     assert where(CUCB(0.1, 0.1, policies=9), batch) == "block"
     assert where(CUCB(0.1, 0.1, policies=9), Batch(World("E1", 600, 4), [], [0], [10])) == "cores"
@@ -84,7 +91,7 @@ def test_what_runs_an_agent():
 
 def test_agents_that_cannot_share_a_kernel_are_refused():
     world = World("E1", 5, 4)
-    assert kind_of(Batch(world, [NPG(0.3, 9), NPG(1.0, 9, NIW(forgetting=0.9))], [0], [10])) == "thread"
+    assert kind_of(Batch(world, [NPG(0.3, 9), NPG(1.0, 9, NIW(forgetting=0.9))], [0], [10])) == "warp"
     assert kind_of(Batch(world, [], [0], [10])) == "thread"
     for agents in ([NPG(0.3, 9), NPG(0.3, 9, Totals())], [NPG(0.3, 9), CUCB(0.1, 0.1, policies=4)]):
         with pytest.raises(InputError, match="must be of one class"):

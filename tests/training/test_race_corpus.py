@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rewardrate import config
+from rewardrate.environments.speedrun import race
 from rewardrate.environments.speedrun.edits import EditRefused, apply
 from rewardrate.environments.speedrun.specification import read
 from rewardrate.errors import InputError
@@ -76,6 +77,15 @@ def test_a_corpus_of_several_races_names_each_in_its_prompts_and_edits_its_own_s
         tiny = "nanogpt-tiny" in one.prompt.splitlines()[0]
         assert ("VAL_EVERY = 20 " in one.parent.code) == tiny
         assert apply(one.parent.code, read(one.answer).change).changed_lines > 0
+
+
+def test_some_prompts_show_the_baseline_before_it_was_run_as_the_first_of_a_run_does():
+    every, none = ([example(RaceCorpus(unrun=share), 4, number) for number in range(40)] for share in (1.0, 0.0))
+    rules = race.load("nanogpt-mini")
+    first = f"# race: nanogpt-mini\n# target: {rules.target_loss:g}\n# result: it has not been run yet\n# better:\n"
+    assert all(one.prompt == first and one.parent.code == rules.baseline for one in every)
+    assert len({one.answer for one in every}) > 10
+    assert not any("not been run" in one.prompt for one in none)
 
 
 def test_a_corpus_needs_a_race():

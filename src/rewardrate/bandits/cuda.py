@@ -81,12 +81,11 @@ def where(agent: Agent, batch: Batch) -> str:
     if isinstance(agent, CUCB):
         small = max(actions, contexts) <= sampled_card.LARGEST
         return "block" if agent.policies is not None and small else "cores"
-    own = agent.act is policy_gradient.act and agent.learn is policy_gradient.learn
-    if own and agent.price is policy_gradient.price and actions <= gradient_card.LARGEST:
-        return "warp"
     state = agent.start(batch.world)
-    plain = isinstance(state, np.ndarray) and state.ndim == 1 and state.dtype == np.float64
-    return "thread" if plain else "cores"
+    if not (isinstance(state, np.ndarray) and state.ndim == 1 and state.dtype == np.float64):
+        return "cores"
+    own = (agent.act, agent.learn, agent.price) == (policy_gradient.act, policy_gradient.learn, policy_gradient.price)
+    return "warp" if own and actions <= gradient_card.LARGEST else "thread"
 
 
 def kind_of(batch: Batch) -> str:
