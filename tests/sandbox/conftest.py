@@ -1,6 +1,9 @@
-"""The test that takes every core away and those that need one in time are not run side by side."""
+"""What tests of the sandbox share: a turn for those that need a core in time, a folder on a disk."""
 
 import fcntl
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -12,3 +15,13 @@ def in_turn(tmp_path_factory):
     with open(place, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@pytest.fixture
+def disk():
+    """A folder where pages can be evicted: not where /tmp is memory."""
+    folder = Path(tempfile.mkdtemp(prefix="rewardrate-pages-", dir=Path.cwd()))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)

@@ -15,7 +15,19 @@ from rewardrate.sandbox.attacks import ATTACKS, KNOWN
 from rewardrate.sandbox.stage import Stage
 
 SYSTEM_PYTHON = "/usr/bin/python3"
-GROUPS = ["READING", "HIDING", "REACHING", "KILLING", "CHANGING", "STAYING", "EATING", "FORGING", "HONEST"]
+GROUPS = [
+    "READING",
+    "HIDING",
+    "REACHING",
+    "KILLING",
+    "CHANGING",
+    "STAYING",
+    "EATING",
+    "FORGING",
+    "SHARING",
+    "TIMING",
+    "HONEST",
+]
 pytestmark = pytest.mark.usefixtures("in_turn")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="isolation is Linux's")
 
@@ -151,8 +163,8 @@ def test_a_user_who_owns_the_interpreter_cannot_change_it_from_inside_cold_or_wa
         shutil.rmtree(folder)
 
 
-def test_there_are_more_than_sixty_scripts_and_each_has_its_name():
-    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS) > 60
+def test_there_are_more_than_a_hundred_scripts_and_each_has_its_name():
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS) > 100
     for attack in ATTACKS:
         compile(attack.script, attack.name, "exec")
     assert all(known <= {attack.name for attack in ATTACKS} for known in KNOWN.values())

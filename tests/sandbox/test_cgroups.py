@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import pages
 from rewardrate.sandbox import cgroups
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="groups are Linux's")
@@ -35,6 +36,35 @@ def test_a_group_with_a_living_process_is_emptied_and_removed():
         assert child.stdout.readline() == "in\n"
     assert child.wait(5) == -9
     assert not any(folder.exists() for folder in made.folders)
+
+
+READ = """import os, sys
+for path in sys.argv[2:]: open(path, 'w').write('0')
+file = os.open(sys.argv[1], os.O_RDONLY)
+for page in range(0, 64, 7): os.pread(file, 1, page << 20)
+"""
+
+
+def test_pages_that_a_group_was_the_first_to_read_are_dropped_with_it_and_those_that_we_read_are_not(disk):
+    theirs, ours = disk / "theirs", disk / "ours"
+    for path in (theirs, ours):
+        pages.on_disk(path, 64 << 20)
+    ours.read_bytes()
+    with cgroups.group(256 << 20, 32) as made:
+        if made is None:
+            pytest.skip("no groups can be made here")
+        for path in (theirs, ours):
+            subprocess.run([sys.executable, "-c", READ, str(path), *made.joins], check=True)
+        assert 0 < pages.resident(theirs) < 1
+    assert pages.resident(theirs) == 0
+    assert pages.resident(ours) > 0.9
+
+
+def test_a_version_2_group_is_asked_to_give_back_all_that_it_has(tmp_path):
+    (tmp_path / "memory.current").write_text("4096\n")
+    cgroups.Group((tmp_path,), 2).evict()
+    assert (tmp_path / "memory.reclaim").read_text() == "4096"
+    cgroups.Group((tmp_path / "gone",), 2).evict()
 
 
 def test_where_there_are_no_groups_there_is_none(monkeypatch, tmp_path):

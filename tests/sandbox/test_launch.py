@@ -74,7 +74,7 @@ def test_a_launcher_that_dies_under_a_script_costs_the_script_nothing(owner):
     time.sleep(0.25)
     os.kill(next(iter(owner.processes())), signal.SIGKILL)
     thread.join()
-    assert (results[0].status, results[0].stdout) == ("ok", "done\n")
+    assert (results[0].status, results[0].stdout) == ("ok", "done\n"), results[0]
 
 
 def test_a_launcher_that_hangs_is_given_up(owner, monkeypatch):

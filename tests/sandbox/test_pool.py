@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rewardrate.errors import InputError
-from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores, levels, run
+from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores, levels, run, supervisor
 from rewardrate.sandbox.box import tree
 from rewardrate.sandbox.limits import MIB
 from rewardrate.sandbox.pool import _quality
@@ -138,6 +138,32 @@ def test_the_least_disturbed_then_the_fastest_run_is_kept_and_a_failure_of_ours_
     failed = Result("sandbox-failure", 0.0, 0.0, 0, "", "", {})
     assert min([failed, disturbed, slower, clean], key=_quality) is clean
     assert min([failed, disturbed], key=_quality) is disturbed
+
+
+def test_a_poisoned_job_is_a_result_and_the_others_go_on():
+    poison = [
+        "import os; os.kill(os.getpid(), 40)",
+        "import os; os.kill(os.getpid(), 63)",
+        "import os; os.kill(-1, 35)",
+    ]
+    with Pool(repeats=0) as pool:
+        *bad, good = pool.run([*(Job(script, SMALL) for script in poison), Job("print(3)", SMALL)])
+    assert [result.status for result in bad] == ["killed", "killed", "error"]
+    assert good.stdout == "3\n"
+
+
+def test_a_job_that_we_fail_at_does_not_end_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))  # only this level needs a folder there
+    jobs = [Job("print(1)", SMALL, level="limits", minimum="limits"), Job("print(2)", SMALL)]
+    with Pool(repeats=0) as pool:
+        failed, good = pool.run(jobs)
+    assert (failed.status, good.stdout) == ("sandbox-failure", "2\n")
+    assert "nowhere" in failed.message
+    monkeypatch.setattr(supervisor, "GRACE_SECONDS", "soon")  # no error of the system's, but a mistake
+    with Pool(repeats=0) as pool:
+        (failed,) = pool.run([Job("print(1)", SMALL)])
+    assert failed.status == "sandbox-failure"
+    assert "TypeError" in failed.message
 
 
 def test_an_exception_in_the_callers_code_ends_every_box_at_once():

@@ -1,6 +1,7 @@
 """`run`: what became of a script, and how long it really took."""
 
 import contextlib
+import math
 import os
 import subprocess
 import sys
@@ -9,10 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rewardrate.errors import InputError
-from rewardrate.sandbox import Limits, levels, orders, run, runner
+from rewardrate.sandbox import Job, Limits, levels, orders, run, runner
 from rewardrate.sandbox.limits import MIB
+from rewardrate.sandbox.supervisor import Report
 
 SMALL = Limits(seconds=5, memory_bytes=256 * MIB, cores=1, disk_bytes=32 * MIB)
 
@@ -44,6 +48,8 @@ def test_an_honest_script_ends_well_and_its_file_comes_back():
         ("import sys; sys.exit(3)", "error", "exit code 3"),
         ("raise ValueError('no')", "error", "exit code 1"),
         ("import os; os.abort()", "killed", "SIGABRT"),
+        ("import os; os.kill(os.getpid(), 40)", "killed", "signal 40"),
+        ("import os; os.kill(os.getpid(), 64)", "killed", "SIGRTMAX"),
         ("while True: print('x' * 10**6)", "killed", "it printed more than"),
         ("x = [bytearray(10**7) for _ in range(100)]\nprint(sum(map(len, x)))", "memory", "it used more than"),
     ],
@@ -62,6 +68,157 @@ def test_seconds_are_those_of_the_script_not_of_the_box():
     assert 0.5 <= result.seconds < 2.0  # a busy machine may be late, never early
     assert result.cpu_seconds < 0.4
     assert result.overhead_seconds > 0
+
+
+ALL = ["namespaces+cgroup", "namespaces", "uid+landlock+seccomp", "landlock+seccomp", "limits"]
+
+
+def at(level, script, limits=SMALL, **arguments):
+    """A run at this level, or a skip where it cannot be had."""
+    names = [known.name for known in levels.LEVELS]
+    if names.index(levels.try_isolation().level.name) > names.index(level):
+        pytest.skip("this machine does not allow it")
+    python = None
+    if level.startswith("uid"):
+        python = "/usr/bin/python3"  # open to the other user
+        if os.geteuid() != 0 or not os.access(python, os.X_OK):
+            pytest.skip("needs root, and a Python that every user may run")
+    return run(script, limits, level=level, minimum="limits", python=python, **arguments)
+
+
+LINGERING = """
+import os, threading, time
+start = time.monotonic()
+read, write = os.pipe()
+if os.fork() == 0:
+    os.close(write)
+    os.read(read, 1)  # until the main process is gone
+    file = os.open("submission.csv", os.O_CREAT | os.O_WRONLY)
+    while True: os.pwrite(file, b"%f" % (time.monotonic() - start), 0)
+files = [os.open("/dev/null", 0) for _ in range(950)]
+event = threading.Event()
+for _ in range(40): threading.Thread(target=event.wait, daemon=True).start()
+for thread in os.listdir("/proc/self/task"):  # the kernel forgets each of these names when the process is reaped
+    for number in files: os.stat(f"/proc/self/task/{thread}/fdinfo/{number}")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("level", ALL)
+def test_what_a_child_does_while_the_main_process_is_slowly_reaped_is_charged(level):
+    for _ in range(3):
+        result = at(level, LINGERING, Limits(seconds=20, memory_bytes=512 * MIB, cores=1), collect=["submission.csv"])
+        assert result.status == "ok"
+        assert result.stragglers >= 1
+        assert result.seconds >= float(result.files.get("submission.csv", b"0"))
+
+
+def test_a_script_that_ends_after_its_deadline_is_late_even_if_that_is_noticed_afterwards():
+    script = "import os, time\nif os.fork() == 0:\n    time.sleep(60)\ntime.sleep(0.995)"
+    result = run(script, Limits(seconds=1, memory_bytes=256 * MIB, cores=1))
+    assert result.seconds <= 1
+    assert (result.status == "timeout") == (result.seconds == 1)
+
+
+IGNORING = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+read, write = os.pipe()
+if os.fork() == 0:
+    while time.process_time() < 0.7: pass
+    os._exit(0)
+os.close(write)
+os.read(read, 1)
+"""
+
+
+@pytest.mark.parametrize("level", ALL)
+def test_the_cpu_clock_charges_children_that_nobody_waited_for(level):
+    result = at(level, IGNORING, clock="cpu")
+    assert (result.status, result.clock) == ("ok", "cpu")
+    assert result.priced_seconds >= 0.65
+
+
+def test_the_cpu_clock_is_exact_for_a_single_process_whatever_others_do():
+    result = run("import time\nwhile time.process_time() < 0.5: pass", SMALL, level="namespaces", clock="cpu")
+    assert 0.5 <= result.priced_seconds < 0.6
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "os.kill(os.getppid(), 9)",
+        "resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (0, 0))",
+    ],
+)
+def test_a_script_that_breaks_its_init_is_charged_the_limit(attack):
+    result = at("limits", f"import os, resource, time\n{attack}\ntime.sleep(0.3)", clock="cpu")
+    assert (result.status, result.priced_seconds) == ("killed", SMALL.seconds)
+
+
+REPORT = {
+    "started": st.booleans(),
+    "verdict": st.sampled_from(["", "timeout", "memory", "disk", "stopped", "odd"]) | st.none(),
+    "status": st.integers(-(2**40), 2**40) | st.integers(0, 0xFFFF) | st.text(),
+    "seconds": st.floats() | st.none() | st.text(),
+    "end": st.integers() | st.floats(),
+    "cpu_seconds": st.floats() | st.integers(),
+    "most_cpu_seconds": st.floats(),
+    "peak_memory_bytes": st.integers() | st.none(),
+    "wait_seconds": st.floats(),
+    "foreign_share": st.floats() | st.text(),
+    "stragglers": st.integers(),
+    "gone": st.booleans(),
+    "refused": st.dictionaries(st.text(), st.text()),
+    "failure": st.text() | st.integers(),
+}
+SOUND = {"verdict": "", "seconds": 1.0, "end": 0, "cpu_seconds": 1.0, "peak_memory_bytes": 1, "wait_seconds": 0.0}
+SOUND |= {"foreign_share": 0.0, "stragglers": 0, "gone": True, "refused": {}}
+STATUSES = {"ok", "error", "timeout", "memory", "killed", "sandbox-failure"}
+
+
+@given(
+    st.fixed_dictionaries({}, optional=REPORT),
+    st.sampled_from(["", "output", "deadline"]),
+    st.booleans(),
+    st.sampled_from([None, "wall", "cpu", "warm"]),
+    st.binary(max_size=40),
+)
+def test_whatever_a_report_says_it_becomes_a_result_and_a_script_that_ran_is_charged(
+    found, stopped, ran_out, clock, said
+):
+    report = Report(dict(found), {"a": said}, stopped=stopped)
+    report.out.add(said)
+    result = runner._result(report, Job("pass", SMALL, clock=clock), levels.LEVELS[0], 1.0, 0, ran_out, 10**9)
+    assert result.status in STATUSES
+    assert math.isfinite(result.priced_seconds)
+    assert result.priced_seconds >= 0
+    assert result.contaminated in (True, False)
+    if found.get("started") or "seconds" in found or ran_out:
+        assert result.status != "sandbox-failure"
+    if result.status == "timeout":
+        assert result.priced_seconds == SMALL.seconds
+
+
+@given(st.integers(0, 0xFFFF))
+def test_every_wait_status_has_a_verdict(status):
+    report = Report({**SOUND, "started": True, "status": status})
+    result = runner._result(report, Job("pass", SMALL), levels.LEVELS[0], 1.0, 0, False, 10**9)
+    assert (result.status == "ok") == (status == 0)
+    assert result.status in ("ok", "error", "killed")
+
+
+def test_a_tree_that_could_not_be_buried_costs_the_limit():
+    report = Report({**SOUND, "started": True, "status": 0, "gone": False})
+    result = runner._result(report, Job("pass", SMALL, clock="cpu"), levels.LEVELS[0], 1.0, 0, False, 10**9)
+    assert (result.status, result.priced_seconds) == ("timeout", SMALL.seconds)
+
+
+def test_an_init_that_went_with_its_launcher_is_our_failure_and_one_that_died_alone_is_not():
+    for lost, status in ((True, "sandbox-failure"), (False, "killed")):
+        report = Report({"started": True}, lost_launcher=lost)
+        result = runner._result(report, Job("pass", SMALL), levels.LEVELS[0], 1.0, 0, False, 10**9)
+        assert result.status == status
 
 
 def test_at_the_deadline_the_limit_is_charged():
@@ -121,6 +278,33 @@ def test_a_working_directory_on_disk_is_gone_however_deep_and_closed_it_is(tmp_p
     script = "import os\nfor _ in range(2000):\n    os.mkdir('d'); os.chdir('d')\nos.chmod('.', 0)"
     assert run(script, SMALL, level="limits", minimum="limits").status == "ok"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_killed_supervisor_is_swept_and_nothing_else_is(tmp_path, monkeypatch):
+    """Its core is free then; a folder of another core may be in use, and a link is not followed."""
+    code = (
+        "from rewardrate.sandbox import Limits, run\n"
+        "run('import time; time.sleep(60)', Limits(seconds=60, cores=1, memory_bytes=2**28), level='limits', minimum='limits')\n"
+    )
+    supervisor = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)})
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("rewardrate-*-*/script.py")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+    (left,) = tmp_path.glob("rewardrate-*-*/script.py")
+    slot = int(left.parent.name.split("-")[1])
+    kept, other = tmp_path / "kept", tmp_path / f"rewardrate-{slot + 1}-abc"
+    for folder in (kept, other):
+        folder.mkdir()
+    (tmp_path / f"rewardrate-{slot}-link").symlink_to(kept)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    runner.sweep(slot)
+    assert not left.parent.exists()
+    assert kept.exists()
+    assert other.exists()
 
 
 @pytest.mark.parametrize(

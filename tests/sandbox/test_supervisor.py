@@ -3,6 +3,9 @@
 import json
 import struct
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from rewardrate.sandbox.supervisor import KEEP_BYTES, Report, Tail, _parse
 
 
@@ -32,3 +35,25 @@ def test_a_report_is_a_length_a_head_and_the_files():
     empty = Report()
     _parse(empty, b"")
     assert empty.found == {}
+
+
+def part(found, files=b""):
+    head = json.dumps(found).encode()
+    return struct.pack("<I", len(head)) + head + files
+
+
+def test_the_parts_of_a_report_add_up_and_an_unfinished_one_is_left_out():
+    whole = part({"started": True}) + part({}) + part({"seconds": 1.0, "sizes": {"a": 2}}, b"xx")
+    for cut in range(len(whole) + 1):
+        report = Report()
+        _parse(report, whole[:cut])
+        assert report.found.get("started", False) is (cut >= len(part({"started": True})))
+        assert ("seconds" in report.found) == (report.files == {"a": b"xx"}) == (cut == len(whole))
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_are_too_odd_for_a_report(noise):
+    for body in (noise, struct.pack("<I", len(noise)) + noise, part({"sizes": {"a": 3, "b": "x"}}) + noise):
+        _parse(Report(), body)
+    deep = b"[" * 100_000
+    _parse(Report(), struct.pack("<I", len(deep)) + deep)

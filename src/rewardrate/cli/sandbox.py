@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate.cli.parser import Command, Parser, run_verb
-from rewardrate.cli.terminal import Progress, table
+from rewardrate.cli.terminal import Progress, harmless, table
 from rewardrate.errors import InputError
 
 RUN_DETAILS = """\
@@ -28,10 +28,10 @@ examples:
 """
 
 CHECK_DETAILS = """\
-Runs the attack suite (about eighty scripts that steal, kill, reach, change, stay, eat and forge, and a few honest
-ones) against the strongest isolation this machine allows, or the level named. The exit code is 1 if anything gets
-through that the level is not known to let through, or if an entry of that list is stale. A script that
-was late and nothing else is tried once more. About half a minute.
+Runs the attack suite (more than a hundred scripts that steal, kill, reach, change, stay, eat, forge and pass messages,
+and a few honest ones) against the strongest isolation this machine allows, or the level named. The exit code is 1 if
+anything gets through that the level is not known to let through, or if an entry of that list is stale. A script that
+was late and nothing else is tried once more. About a minute.
 
 examples:
   rewardrate sandbox check
@@ -107,9 +107,9 @@ def _run(args: argparse.Namespace) -> int:
         shown = {key: value for key, value in dataclasses.asdict(result).items() if key != "files"}
         print(json.dumps(shown | {"files": sorted(result.files)} | _derived(result)))
     else:
-        sys.stdout.write(result.stdout)
-        sys.stderr.write(result.stderr)
-        print(_last_line(result), file=sys.stderr)
+        for stream, text in ((sys.stdout, result.stdout), (sys.stderr, result.stderr)):
+            stream.write(harmless(text) if stream.isatty() else text)  # a file gets what the script wrote
+        print(harmless(_last_line(result)), file=sys.stderr)
     return 0 if result.status == "ok" else 1
 
 

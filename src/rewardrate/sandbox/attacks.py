@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewardrate.sandbox import attacks_clock
+from rewardrate.sandbox.attacks_isolation import ROWS
+from rewardrate.sandbox.result import Clock
+
 LIMIT = 2.0  # seconds an attack gets
 
 
@@ -20,6 +24,9 @@ class Attack:
     script: str
     statuses: tuple[str, ...] = ("ok", "error", "killed")
     honest: bool = False
+    runs: int = 1  # one after the other: what one has left, the next must not find
+    measured: bool = False  # its submission says how many seconds it worked, and that many it must be charged
+    clock: Clock | None = None  # by which it is priced, if not by the stage's
 
 
 def _quiet(body: str) -> str:
@@ -190,8 +197,9 @@ CHANGING = [
     Attack(
         "change the running interpreter's file",
         _quiet(
-            "import os\nmode = os.stat('/proc/self/exe').st_mode & 0o777\nfor f in (lambda: os.chmod('/proc/self/exe', mode), lambda: open('/proc/self/exe', 'r+b'), lambda: os.setxattr('/proc/self/exe', 'user.x', b'y')):\n"
-            "    try: f(); print('LEAK', 'changed')\n    except OSError as e: print(e)"
+            "import os\nexe = '/proc/self/exe'\nbefore = os.stat(exe)\nfor f in (lambda: os.chmod(exe, before.st_mode & 0o777), lambda: os.setxattr(exe, 'user.x', b'y')):\n"
+            "    try: f(); print('LEAK changed' if os.stat(exe).st_ctime_ns != before.st_ctime_ns else 'same')\n    except OSError as e: print(e)\n"
+            "try: open(exe, 'r+b'); print('LEAK', 'opened')\nexcept OSError as e: print(e)"
         ),
     ),
     Attack(
@@ -345,6 +353,11 @@ HONEST = [
         True,
     ),
 ]
+SHARING = [Attack(*row) for row in ROWS]
+TIMING = [
+    Attack(name, script, statuses, name.startswith("honest"), measured=True, clock=clock)
+    for name, script, statuses, clock in attacks_clock.ROWS
+]
 # What each level is known not to hold: a check fails both when more gets through and when an entry is stale.
 KNOWN: dict[str, frozenset[str]] = {
     "namespaces+cgroup": frozenset(),
@@ -363,5 +376,7 @@ ATTACKS: tuple[Attack, ...] = (
     *STAYING,
     *EATING,
     *FORGING,
+    *SHARING,
+    *TIMING,
     *HONEST,
 )

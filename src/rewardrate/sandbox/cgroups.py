@@ -1,4 +1,4 @@
-"""A memory and process group for one run, where the machine lets us make one (version 1, or a delegated version 2)."""
+"""A memory, process and CPU group for one run, where the machine lets us make one (version 1, or our own version 2)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ BASE = Path("/sys/fs/cgroup")
 NUMBERS = itertools.count()
 OWN = "rewardrate-own"  # where our own processes live in a delegated group
 TRIES = 20
+EVICTION_SECONDS = 0.5  # at most: a page that is just being read can be dropped only when it has come
 SPARE_PROCESSES = 8  # init and its helpers live in the group too
 
 
 @dataclass(frozen=True)
 class Group:
-    """Folders of one run's group (two for version 1) and how to read them."""
+    """Folders of one run's group (memory, processes and perhaps CPU for version 1) and how to read them."""
 
     folders: tuple[Path, ...]
     version: int
+
+    @property
+    def cpu_account(self) -> str | None:
+        """The file that counts the CPU time of everything that ever ran in the group, if there is one."""
+        path = self.folders[-1] / ("cpu.stat" if self.version == 2 else "cpuacct.usage")
+        return str(path) if path.exists() else None
 
     @property
     def joins(self) -> list[str]:
@@ -46,6 +53,31 @@ class Group:
             return False
         return int(words.get("oom_kill", 0)) > 0
 
+    def evict(self) -> None:
+        """Drop the pages of files that its processes were the first to read, once they are gone.
+
+        Which pages of a library are in memory would otherwise be a message from one script to the next.
+        """
+        deadline = time.monotonic() + EVICTION_SECONDS
+        while True:
+            with contextlib.suppress(OSError, ValueError):
+                if self.version == 1:
+                    (self.folders[0] / "memory.force_empty").write_text("0")
+                else:
+                    used = int((self.folders[0] / "memory.current").read_text())
+                    (self.folders[0] / "memory.reclaim").write_text(str(used))  # EAGAIN: less could be had
+            if self._file_bytes() == 0 or time.monotonic() > deadline:
+                return
+            time.sleep(0.005)
+
+    def _file_bytes(self) -> int:
+        """Memory that holds pages of files; 0 where the kernel does not say."""
+        try:
+            words = dict(line.split() for line in (self.folders[0] / "memory.stat").read_text().splitlines())
+            return int(words["inactive_file"]) + int(words["active_file"])
+        except (OSError, ValueError, KeyError):
+            return 0
+
 
 @contextlib.contextmanager
 def group(memory_bytes: int, processes: int) -> Iterator[Group | None]:
@@ -55,6 +87,7 @@ def group(memory_bytes: int, processes: int) -> Iterator[Group | None]:
         yield made
     finally:
         if made:
+            made.evict()
             for folder in made.folders:
                 _remove(folder)
 
@@ -138,8 +171,8 @@ def _fill(made: Group, limits: dict[str, tuple[int, int]]) -> Group:
     return made
 
 
-def _places() -> tuple[tuple[Path, Path] | None, Path | None]:
-    """Our own groups: (memory, pids) of version 1, and that of version 2."""
+def _places() -> tuple[tuple[Path, ...] | None, Path | None]:
+    """Our own groups: memory, pids and, if we may, CPU accounts of version 1, and that of version 2."""
     own: dict[str, str] = {}
     try:
         for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -149,7 +182,8 @@ def _places() -> tuple[tuple[Path, Path] | None, Path | None]:
         return None, None
     one = None
     if "memory" in own and "pids" in own:
-        one = (BASE / "memory" / own["memory"].lstrip("/"), BASE / "pids" / own["pids"].lstrip("/"))
+        memory, processes, cpu = (BASE / name / own.get(name, "").lstrip("/") for name in ("memory", "pids", "cpuacct"))
+        one = (memory, processes, *([cpu] if "cpuacct" in own and os.access(cpu, os.W_OK) else []))
     two = BASE / own[""].lstrip("/") if "" in own else None
     return one, two.parent if two is not None and two.name == OWN else two
 

@@ -16,6 +16,8 @@ from rewardrate.sandbox.stop import Stop, Stopped
 
 log = logging.getLogger(__name__)
 
+# Programs with another TMPDIR have other locks: they do not see each other's runs, and must not run at the level
+# uid+landlock+seccomp at the same time, where the end of a run ends all processes of its slot's user.
 FOLDER = Path(tempfile.gettempdir()) / "rewardrate-cores"
 PAUSE_SECONDS = 0.02
 NOTICE_SECONDS = 30.0  # of waiting, until whoever waits is told for whom
@@ -65,7 +67,7 @@ def owned(count: int, *, patience_seconds: float | None = None, stop: Stop | Non
 
 def _take(count: int, held: dict[str, int]) -> bool:
     """Lock what is missing of the gates and then of the cores; whether there are enough. {gate or core: open file}."""
-    _folder()
+    folder()
     for core in usable():
         if f"gate-{core}" not in held and not _lock(f"gate-{core}", held):
             return False
@@ -102,7 +104,7 @@ def _lock_file(path: Path) -> int:
         return file
 
 
-def _folder() -> None:
+def folder() -> None:
     """The folder of the locks, which every user of the machine shares."""
     with contextlib.suppress(FileExistsError):
         FOLDER.mkdir(mode=0o1777)

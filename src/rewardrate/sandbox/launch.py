@@ -32,6 +32,7 @@ SEAL = START.replace("box.init", "box.sealed")
 # The place of the source on the path becomes that of the script, so that the path is as a script's own.
 SERVE_WARM = SERVE.replace("sys.path.insert(0, sys.argv.pop(1))", "sys.path[0] = sys.argv.pop(1)")
 READY_SECONDS, IMPORT_SECONDS, REPLY_SECONDS = 10.0, 120.0, 5.0
+END_SECONDS = 20.0
 WARM_SERVERS = 2  # most that are kept at once: each holds some 150 MiB
 WARM_IMPORTS = (
     "numpy",
@@ -67,6 +68,11 @@ class Init:
     descriptor: int
     process: subprocess.Popen[bytes] | None = None
     patience_seconds: float = 0.0
+    launcher: Launcher | None = None
+
+    def lost_launcher(self) -> bool:
+        """Whether the launcher it came from has died; asked when init is gone, and they die within a moment."""
+        return self.launcher is not None and self.launcher.died(within_seconds=2.0)
 
     def end(self) -> None:
         """Kill it unless it ends in time, and let go of it. Its boxes end with it."""
@@ -75,7 +81,7 @@ class Init:
         if not poll.poll(int(self.patience_seconds * 1000)):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
-            poll.poll(2000)
+            poll.poll(int(END_SECONDS * 1000))  # process 1 of a namespace ends after all others in it
         os.close(self.descriptor)
         if self.process is not None:
             with self.process:
@@ -124,6 +130,13 @@ class Launcher:
         """Whether it can be asked."""
         return self._line.fileno() >= 0 and self._process.poll() is None
 
+    def died(self, within_seconds: float) -> bool:
+        """Whether it is dead, or is so within this time."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_seconds)
+            return True
+        return False
+
     def fork(self, ends: Sequence[int]) -> Init:
         """A new init that has these descriptors."""
         with self._lock:
@@ -139,7 +152,7 @@ class Launcher:
             raise LaunchRefused("the launcher cannot start another box")
         if len(places) != 1:
             raise LaunchFailure("the launcher died")
-        return Init(places[0])
+        return Init(places[0], launcher=self)
 
     def close(self) -> None:
         """End it, and with it what it started."""

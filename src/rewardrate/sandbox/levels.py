@@ -43,7 +43,7 @@ LEVELS: tuple[Level, ...] = (
     Level(
         "landlock+seccomp",
         "files, keys and network out of reach",
-        "protection of files of the same user from chmod, and of its processes from signals before Linux 6.12",
+        "hiding the list of processes, and protection of the user's processes from signals before Linux 6.12",
         "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or run as root",
     ),
     Level(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +15,10 @@ from rewardrate.sandbox import cores
 from rewardrate.sandbox.job import Job, check_clock
 from rewardrate.sandbox.launch import SHARED, WARM_IMPORTS, Launchers, check_imports
 from rewardrate.sandbox.result import Clock, Result
-from rewardrate.sandbox.runner import check, run_job
+from rewardrate.sandbox.runner import check, choose, failure, run_job
 from rewardrate.sandbox.stop import Stop, Stopped
+
+log = logging.getLogger(__name__)
 
 OnDone = Callable[[int, Result], None]
 
@@ -72,8 +75,9 @@ class Pool:
     def run(self, jobs: Sequence[Job], *, on_done: OnDone | None = None) -> list[Result]:
         """Results in the order of the jobs. A job that cannot be run is refused before any is started.
 
-        `on_done(index, result)` is called in this thread as each ends. An exception here or in a slot ends all boxes
-        at once and is raised when they are gone.
+        `on_done(index, result)` is called in this thread as each ends. An exception here, or an interrupt, ends all
+        boxes at once and is raised when they are gone. A job that our side fails at is a "sandbox-failure", and the
+        others go on.
         """
         priced = [self._priced(job) for job in jobs]
         for job in priced:
@@ -96,7 +100,13 @@ class Pool:
         launchers = self._warm if self.clock == "warm" else SHARED
         found: list[Result] = []
         while not found or (found[-1].contaminated and len(found) <= self.repeats):
-            found.append(run_job(job, launchers=launchers, imports=self.warm_imports, stop=stop, turn=turn))
+            try:
+                found.append(run_job(job, launchers=launchers, imports=self.warm_imports, stop=stop, turn=turn))
+            except (Stopped, InputError):
+                raise
+            except Exception as error:  # ours, and of this job alone: the others go on
+                log.exception("a job could not be run")
+                found.append(failure(job, choose(job.level, job.minimum), f"{type(error).__name__}: {error}"))
         return dataclasses.replace(min(found, key=_quality), runs=len(found))
 
 

@@ -15,12 +15,14 @@ class Result:
     """One run. Only "sandbox-failure" is our fault; it is never charged to the policy."""
 
     status: Status
-    "ok: exit code 0. error: another one. killed: a signal, or a limit other than time and memory (see message)."
+    """ok: exit code 0. error: another one. killed: a signal, a limit other than time and memory, or a box that broke
+    while the script ran (see message)."""
     seconds: float
-    """Monotonic wall clock from exec to exit of the main process; the limit itself on a timeout. With the warm clock it
-    starts after the imports that every script is spared."""
+    """Monotonic wall clock from exec to exit of the main process, or until the last process that outlives it is gone;
+    the limit itself on a timeout. With the warm clock it starts after the imports that every script is spared."""
     cpu_seconds: float
-    "CPU time of the whole tree."
+    """CPU time of the whole tree. With the CPU clock, where no control group counts it, the most that it can have been
+    (docs/sandbox.md)."""
     peak_memory_bytes: int
     stdout: str
     stderr: str
@@ -35,7 +37,7 @@ class Result:
     level: str = ""
     "Isolation it ran under (see levels)."
     wait_seconds: float = 0.0
-    "Time the main thread was ready but had no core."
+    "Time the main thread was ready but had no core, beyond what the script's own other threads and processes ran."
     foreign_share: float = 0.0
     "Share of the owned cores' time that others used meanwhile."
     overhead_seconds: float = 0.0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -15,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.sandbox import cgroups, cores
+from rewardrate.sandbox import cgroups, cores, residency
 from rewardrate.sandbox.job import Job
 from rewardrate.sandbox.launch import SHARED, WARM_IMPORTS, Init, Launchers
 from rewardrate.sandbox.levels import LEVELS, Isolation, Level, try_isolation
 from rewardrate.sandbox.limits import Limits
-from rewardrate.sandbox.orders import hidden, imports_environment, orders, shown
-from rewardrate.sandbox.result import Clock, Result
+from rewardrate.sandbox.orders import SLOT_UID, hidden, imports_environment, orders, shown
+from rewardrate.sandbox.result import Clock, Result, Status
 from rewardrate.sandbox.stop import Stop
 from rewardrate.sandbox.supervisor import Report, supervise
 
@@ -67,8 +69,13 @@ def run_job(
 ) -> Result:
     """`run` for a job. `turn` is held while waiting for cores, so that a queue keeps its order."""
     level = check(job)
+    if level.name != "limits":
+        residency.preload(job)
     for attempt in (1, 2):
-        result = _once(job, level, launchers, imports, stop, turn or contextlib.nullcontext())
+        try:
+            result = _once(job, level, launchers, imports, stop, turn or contextlib.nullcontext())
+        except OSError as error:
+            result = failure(job, level, str(error))
         if result.status != "sandbox-failure" or attempt == 2:
             return result
     raise AssertionError("unreachable")
@@ -125,17 +132,14 @@ def _once(
         with turn:
             owned = stack.enter_context(cores.owned(limits.cores, stop=stop))
         begun = time.monotonic()
-        work = stack.enter_context(_work(mode, owned[0]))
         wanted = level.name == "namespaces+cgroup" or (mode == "uid" and os.geteuid() == 0)
-        with cgroups.group(limits.memory_bytes, limits.processes) if wanted else contextlib.nullcontext() as group:
+        made = cgroups.group(limits.memory_bytes, limits.processes) if wanted else contextlib.nullcontext()
+        with made as group, _work(mode, owned[0]) as work:  # its files go first: the group need not write them to disk
             if group is None and level.name == "namespaces+cgroup":
-                return _failure(job, level, "no control group could be made, though this machine has them")
+                return failure(job, level, "no control group could be made, though this machine has them")
             config = orders(job, mode, owned, work)
-            config["groups"] = group.joins if group else []
-            try:
-                report = supervise(config, limits.output_bytes, _starter(job, config, launchers, imports), stop)
-            except OSError as error:
-                return _failure(job, level, str(error))
+            config["groups"], config["cpu_account"] = (group.joins, group.cpu_account) if group else ([], None)
+            report = supervise(config, limits.output_bytes, _starter(job, config, launchers, imports), stop)
             over = time.monotonic_ns()
             peak, ran_out = (group.peak_bytes(), group.ran_out()) if group else (0, False)
         stack.close()
@@ -158,46 +162,97 @@ def _work(mode: str, slot: int) -> Iterator[str]:
     if mode == "namespaces":
         yield "/job"
         return
+    sweep(slot)
     folder = tempfile.mkdtemp(prefix=f"rewardrate-{slot}-")
     try:
         yield folder
     finally:
-        # Not shutil.rmtree: a script may nest folders deeper than Python recurses, and close them to us. And never
-        # through something that is mounted there, which root at the level "limits" could do.
-        commands = [["chmod", "-R", "u+rwX", folder], ["rm", "-rf", "--one-file-system", folder]]
-        for command in [] if _mounted_below(folder) else commands:
-            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        _remove(folder)
+
+
+def sweep(slot: int) -> None:
+    """Remove working directories that supervisors who were killed have left.
+
+    Whoever owns a core is the only one who may have a directory of that number, so every other one is left over.
+    """
+    ours = (os.geteuid(), SLOT_UID + slot) if os.geteuid() == 0 else (os.geteuid(),)
+    with os.scandir(tempfile.gettempdir()) as entries:
+        names = [entry.path for entry in entries if entry.name.startswith(f"rewardrate-{slot}-")]
+    for path in names:
+        with contextlib.suppress(OSError):
+            state = os.lstat(path)
+            if stat.S_ISDIR(state.st_mode) and state.st_uid in ours:
+                _remove(path)
+
+
+def _remove(folder: str) -> None:
+    # Not shutil.rmtree: a script may nest folders deeper than Python recurses, and close them to us. And never
+    # through something that is mounted there, which root at the level "limits" could do.
+    commands = [["chmod", "-R", "u+rwX", folder], ["rm", "-rf", "--one-file-system", folder]]
+    for command in [] if _mounted_below(folder) else commands:
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def _mounted_below(folder: str) -> bool:
     """Whether anything is mounted in this folder."""
-    with open("/proc/self/mountinfo") as file:
-        return any(line.split()[4].startswith(os.path.realpath(folder) + "/") for line in file)
+    inside = os.fsencode(os.path.realpath(folder)) + b"/"
+    with open("/proc/self/mountinfo", "rb") as file:
+        return any(line.split()[4].startswith(inside) for line in file)
 
 
-def _failure(job: Job, level: Level, why: str) -> Result:
+def failure(job: Job, level: Level, why: str) -> Result:
+    """The sandbox failed; the script is not charged."""
     clock = job.clock or "wall"
     return Result("sandbox-failure", 0.0, 0.0, 0, "", "", {}, message=why, level=level.name, clock=clock)
 
 
 def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: int, ran_out: bool, over: int) -> Result:
+    """What became of the script; whatever the report holds, this is a result and never an exception.
+
+    Before the script was started everything that goes wrong is ours ("sandbox-failure"). After that it is the script's,
+    and costs the limit: it must not be able to buy another attempt by breaking what measures it.
+    """
+    try:
+        if "seconds" in report.found:
+            return _measured(report, job, level, seconds_all, peak, ran_out, over)
+        why = report.found.get("failure") or f"init ended without a report ({report.stopped or 'died'})"
+    except Exception as error:
+        report.found["started"] = True
+        why = f"its report cannot be read ({type(error).__name__}: {error})"
+    if ran_out:  # it took even the init's memory
+        return _unmeasured("memory", report, job, level, peak, f"it used more than {job.limits.memory_bytes:,} bytes")
+    if report.stopped == "output":
+        return _unmeasured(
+            "killed", report, job, level, peak, f"it printed more than {job.limits.output_bytes:,} bytes"
+        )
+    if not report.found.get("started") or report.lost_launcher:
+        return failure(job, level, str(why))
+    return _unmeasured("killed", report, job, level, peak, f"it ran, but could not be measured: {why}")
+
+
+def _unmeasured(status: Status, report: Report, job: Job, level: Level, peak: int, message: str) -> Result:
+    """A script that was started and whose end nobody saw: by every clock it costs the limit."""
+    limit, streams = job.limits.seconds, (report.out.text(), report.err.text())
+    return Result(status, limit, limit, peak, *streams, {}, message, level=level.name, clock=job.clock or "wall")
+
+
+def _measured(
+    report: Report, job: Job, level: Level, seconds_all: float, peak: int, ran_out: bool, over: int
+) -> Result:
     found, limits = report.found, job.limits
-    if "seconds" not in found and ran_out:  # it took even the init's memory: that is no way out of being charged
-        message = f"it used more than {limits.memory_bytes:,} bytes"
-        streams: tuple[str, str, dict[str, bytes]] = (report.out.text(), report.err.text(), {})
-        return Result("memory", seconds_all, 0.0, peak, *streams, message, level=level.name, clock=job.clock or "wall")
-    if "seconds" not in found:
-        why = found.get("failure") or f"init ended without a report ({report.stopped or 'died'})"
-        return _failure(job, level, why)
+    cpu = found.get("most_cpu_seconds", found["cpu_seconds"]) if job.clock == "cpu" else found["cpu_seconds"]
+    numbers = [float(number) for number in (found["seconds"], cpu, found["wait_seconds"], found["foreign_share"])]
+    if not all(math.isfinite(number) and number >= 0 for number in numbers):
+        raise ValueError(f"not a measurement: {numbers}")
+    seconds, cpu, wait, foreign = numbers
     code, number = _ending(found["status"])
     status, message = _verdict(found["verdict"], report.stopped, code, number, ran_out, limits)
     if not found["gone"]:
-        status, message = "sandbox-failure", "processes of the script could not be ended"
-    seconds = limits.seconds if status == "timeout" else found["seconds"]
+        status, message = "timeout", "its processes could not be ended"
     return Result(
-        status,  # type: ignore[arg-type]
-        seconds,
-        found["cpu_seconds"],
+        status,
+        limits.seconds if status == "timeout" else seconds,
+        cpu,
         max(peak, found["peak_memory_bytes"]),
         report.out.text(),
         report.err.text(),
@@ -207,9 +262,9 @@ def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: in
         number,
         found["refused"],
         level.name,
-        found["wait_seconds"],
-        found["foreign_share"],
-        max(0.0, seconds_all - found["seconds"]),
+        wait,
+        foreign,
+        max(0.0, seconds_all - seconds),
         max(0.0, (over - found["end"]) / 1e9),
         found["stragglers"],
         job.clock or "wall",
@@ -217,14 +272,17 @@ def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: in
 
 
 def _ending(status: int) -> tuple[int | None, int | None]:
+    """Exit code or signal of a wait status."""
     if os.WIFSIGNALED(status):
         return None, os.WTERMSIG(status)
+    if status & ~0xFF00:
+        raise ValueError(f"not the status of a process that ended: {status}")
     return os.WEXITSTATUS(status), None
 
 
 def _verdict(
     verdict: str, stopped: str, code: int | None, number: int | None, ran_out: bool, limits: Limits
-) -> tuple[str, str]:
+) -> tuple[Status, str]:
     if stopped == "output":
         return "killed", f"it printed more than {limits.output_bytes:,} bytes"
     if verdict == "memory" or ran_out:  # also when the kernel killed a child and the main process slept on
@@ -234,5 +292,13 @@ def _verdict(
     if verdict == "disk":
         return "killed", f"it wrote more than {limits.disk_bytes:,} bytes, or too many files"
     if number is not None:
-        return "killed", f"it was ended by {signal.Signals(number).name}"
+        return "killed", f"it was ended by {_signal_name(number)}"
     return ("ok", "") if code == 0 else ("error", f"exit code {code}")
+
+
+def _signal_name(number: int) -> str:
+    """SIGKILL and so on; most real-time signals have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -23,6 +23,7 @@ from rewardrate.sandbox.runner import run
 LATE_SECONDS = 0.5  # from a script's exit or deadline until its whole tree must be gone
 LONG_LATE_SECONDS = 4.0  # where each process of a warm bomb takes all the imports with it, or others use the cores
 DISTURBED_SHARE = 0.05  # of the cores' time, that others used
+ROUNDING_SECONDS = 0.03  # the kernel counts the idle time of cores in hundredths
 LIMITS = Limits(
     seconds=LIMIT,
     memory_bytes=512 * MIB,
@@ -47,6 +48,14 @@ class Judgement:
     def only_late(self) -> bool:
         """Whether nothing is wrong but the time it took to end, which a busy machine can explain."""
         return self.why.startswith("it was over") and ";" not in self.why
+
+
+def _worked(result: Result) -> float:
+    """Seconds that a script says it worked."""
+    try:
+        return float(result.files.get("submission.csv", b"0"))
+    except ValueError:
+        return 0.0
 
 
 class Stage:
@@ -89,8 +98,13 @@ class Stage:
 
     def judge(self, attack: Attack, level: str | None = None) -> Judgement:
         """Run the attack and look at what it did; one that was late and nothing else is tried once more."""
-        judgement = self._try(attack, level)
-        return self._try(attack, level) if judgement.only_late else judgement
+        for _ in range(attack.runs):
+            judgement = self._try(attack, level)
+            if judgement.only_late:
+                judgement = self._try(attack, level)
+            if not judgement.held:
+                break
+        return judgement
 
     def _try(self, attack: Attack, level: str | None) -> Judgement:
         names = {
@@ -115,7 +129,7 @@ class Stage:
             level=level,
             minimum="limits",
             hide=self.hide,
-            clock=self.clock,
+            clock=attack.clock or self.clock,
         )
         why = self._damage(attack, result)
         return Judgement(attack, not why, why, result)
@@ -140,6 +154,11 @@ class Stage:
             "it used far more memory than it may": result.peak_memory_bytes > 4 * LIMITS.memory_bytes,
             "control characters came through": any(ord(c) < 32 and c not in "\n\t" for c in returned),
             "the collected file is not its own": attack.name.startswith(("have a", "a ")) and bool(result.files),
+            f"it worked for {_worked(result):.2f} s and was charged {result.priced_seconds:.2f}": attack.measured
+            and _worked(result) > result.priced_seconds + ROUNDING_SECONDS,
+            f"it waited {result.wait_seconds:.2f} s for others that were not there": attack.measured
+            and attack.honest
+            and result.wait_seconds > result.seconds * (result.foreign_share + DISTURBED_SHARE) + 0.1,
             "its submission was lost": attack.name == "honest: write a submission" and not result.files,
         }
         return "; ".join(finding for finding, true in findings.items() if true)

@@ -16,7 +16,7 @@ from rewardrate.sandbox.launch import Init
 from rewardrate.sandbox.stop import Stop, Stopped
 
 KEEP_BYTES = 32 * 1024  # of the head and of the tail of each output
-GRACE_SECONDS = 25.0  # after the script's own deadline init must have reported; a fork bomb is buried within it
+GRACE_SECONDS = 25.0  # after the script's own deadline, and after each sign of life, init must have reported
 PATIENCE_SECONDS = 3.0  # after init was asked to stop
 
 
@@ -46,13 +46,19 @@ class Tail:
 
 @dataclass
 class Report:
-    """What came back: init's findings, the streams, and why the supervisor stopped it (if it did)."""
+    """What came back: init's findings, the streams, and why the supervisor stopped it (if it did).
+
+    `found` has "started" as soon as the script was, "seconds" when init has measured it to its end, and "failure" when
+    init could not go on.
+    """
 
     found: dict[str, Any] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     out: Tail = field(default_factory=Tail)
     err: Tail = field(default_factory=Tail)
     stopped: str = ""
+    lost_launcher: bool = False
+    "The process that started init has died, and by the kernel's hand init with it."
 
 
 def supervise(
@@ -74,7 +80,9 @@ def supervise(
                 os.close(number)
         follow = Follow(init, mine, json.dumps(config).encode(), output_bytes)
         try:
-            return follow.run(time.monotonic() + config["seconds"] + GRACE_SECONDS, stop)
+            report = follow.run(time.monotonic() + config["seconds"] + GRACE_SECONDS, stop)
+            report.lost_launcher = "seconds" not in report.found and init.lost_launcher()
+            return report
         except BaseException:
             with contextlib.suppress(OSError):
                 os.write(mine["control"], b"x")  # where there is no namespace only init can end what it started
@@ -107,6 +115,7 @@ class Follow:
         os.set_blocking(mine["orders"], False)
         self.poll.register(mine["orders"], select.POLLOUT)
         self.open_report = self.living = True
+        self.heard = 0.0
 
     def run(self, deadline: float, stop: Stop | None) -> Report:
         """Until init is gone and its report is here, or the deadline has passed twice."""
@@ -114,7 +123,7 @@ class Follow:
             self.poll.register(stop.descriptor, select.POLLIN)
         while self.living or self.open_report:
             now = time.monotonic()
-            if now > deadline:
+            if now > max(deadline, self.heard + GRACE_SECONDS if self.living else 0.0):
                 if self.report.stopped or not self.living:
                     break
                 deadline = _stop(self.report, self.mine["control"], "deadline")
@@ -152,6 +161,8 @@ class Follow:
         part = os.read(number, 1 << 16)
         if part:
             self.readers[number](part)
+            if number == self.mine["report"]:
+                self.heard = time.monotonic()
             return
         self.poll.unregister(number)
         if number == self.mine["report"]:
@@ -178,11 +189,19 @@ def _drain(pipe: int, into: Tail) -> None:
 
 
 def _parse(report: Report, body: bytes) -> None:
-    if len(body) < 4:
-        return
-    size = struct.unpack("<I", body[:4])[0]
-    report.found = json.loads(body[4 : 4 + size])
-    place = 4 + size
-    for name, length in report.found.get("sizes", {}).items():
-        report.files[name] = body[place : place + length]
-        place += length
+    """Every whole part of a report: a length, a head, files. What an init that died left unfinished is no part."""
+    place = 0
+    while place + 4 <= len(body):
+        head = place + 4 + struct.unpack_from("<I", body, place)[0]
+        try:
+            found = json.loads(body[place + 4 : head])
+            sizes = found.pop("sizes", {})
+            place = head + sum(sizes.values())
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return
+        if place > len(body):
+            return
+        report.found.update(found)
+        for name, length in sizes.items():
+            report.files[name] = body[head : head + length]
+            head += length

@@ -1,11 +1,14 @@
 """The filter refuses what it must and lets the rest pass, in a process of its own."""
 
+import ast
 import os
+import struct
 import subprocess
 import sys
 
 import pytest
 
+import pages
 from rewardrate.sandbox.box import seccomp
 
 pytestmark = pytest.mark.skipif(
@@ -14,16 +17,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 PROGRAM = """
-import ctypes, os, socket, threading
+import ctypes, fcntl, os, socket, threading
 from rewardrate.sandbox.box import kernel, seccomp
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program((seccomp.AF_UNIX,), count_memory=True))
+kernel.load_filter(seccomp.program((seccomp.AF_UNIX,), count_memory=True, mode='namespaces'))
 def refused(call):
     try: call()
     except OSError as e: return e.errno
     return 0
 socket.socket(socket.AF_UNIX).close()
 print(refused(lambda: socket.socket(socket.AF_INET)), refused(lambda: kernel.unshare(0x10000000)), refused(lambda: os.memfd_create('x')))
+read, write = os.pipe()
+print(refused(lambda: fcntl.fcntl(write, 1031, 1 << 20)), *(refused(lambda: fcntl.ioctl(read, number, bytes(32))) for number in seccomp.EXTENTS))
 print(refused(lambda: os.sched_setaffinity(0, {0})), os.waitstatus_to_exitcode(os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)[1]))
 thread = threading.Thread(target=print, args=('thread',)); thread.start(); thread.join()
 """
@@ -31,14 +36,122 @@ thread = threading.Thread(target=print, args=('thread',)); thread.start(); threa
 
 def test_the_filter_does_what_it_says_and_threads_and_processes_still_start():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["97", "1", "1", "1", "0", "thread"]
+    assert done.stdout.split() == ["97", "1", "1", "22", "1", "1", "1", "1", "0", "thread"]
+
+
+ASKED = """
+import ctypes, errno, fcntl, mmap, os, resource, sys
+from rewardrate.sandbox.box import kernel, seccomp
+libc = ctypes.CDLL(None, use_errno=True)
+file, page = os.open(os.__file__, os.O_RDONLY), mmap.mmap(-1, 4096)
+mine = os.open('file', os.O_RDWR | os.O_CREAT, 0o600)
+kernel.prctl(kernel.NO_NEW_PRIVS, 1)
+kernel.load_filter(seccomp.program((), count_memory=False, mode=sys.argv[1]))
+def said(call):
+    try: answer = call()
+    except OSError as error: return errno.errorcode[error.errno]
+    return 'done'
+def raw(name, *words):
+    numbers = seccomp.ABSENT[name]
+    return said(lambda: kernel.syscall(numbers[seccomp.ARCHITECTURES[os.uname().machine][0]], *words))
+def made(number, remove):
+    if number < 0: return errno.errorcode[ctypes.get_errno()]
+    return 'done' if remove(number) == 0 else 'left'
+parent, limits = os.getppid(), resource.getrlimit(resource.RLIMIT_CPU)
+lock = b'\\0' * 32
+CALLS = {
+    'nowait': lambda: said(lambda: os.preadv(file, [bytearray(9)], 0, os.RWF_NOWAIT)),
+    'plain preadv2': lambda: said(lambda: os.preadv(file, [bytearray(9)], 0, 0)),
+    'mincore': lambda: raw('mincore', ctypes.addressof(ctypes.c_char.from_buffer(page)), 4096, ctypes.create_string_buffer(1)),
+    'cachestat': lambda: raw('cachestat', file, 0, 0, 0), 'io_setup': lambda: raw('io_setup', 1, ctypes.c_ulong()),
+    'flock': lambda: said(lambda: fcntl.flock(file, fcntl.LOCK_EX)),
+    'flock elsewhere': lambda: said(lambda: fcntl.flock(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)),
+    'inotify': lambda: raw('inotify_init1', 0),
+    'ask for a lock': lambda: said(lambda: fcntl.fcntl(file, fcntl.F_GETLK, lock)),
+    'lock an open file': lambda: said(lambda: fcntl.fcntl(file, 37, lock)),
+    'record lock': lambda: said(lambda: fcntl.lockf(mine, fcntl.LOCK_EX)),
+    'lease': lambda: said(lambda: fcntl.fcntl(mine, 1024, fcntl.F_RDLCK)),
+    'limit the parent': lambda: said(lambda: resource.prlimit(parent, resource.RLIMIT_CPU, limits)),
+    'read its limits': lambda: said(lambda: resource.prlimit(parent, resource.RLIMIT_CPU)),
+    'limit itself': lambda: said(lambda: resource.setrlimit(resource.RLIMIT_CPU, limits)),
+    'slow the parent': lambda: said(lambda: os.setpriority(os.PRIO_PROCESS, parent, 19)),
+    'slow all of a user': lambda: said(lambda: os.setpriority(os.PRIO_USER, 0, 19)),
+    'slow itself': lambda: said(lambda: os.nice(1)),
+    'shared memory': lambda: made(libc.shmget(0, ctypes.c_size_t(4096), 0o600), lambda n: libc.shmctl(n, 0, None)),
+    'queue': lambda: made(libc.msgget(0, 0o600), lambda n: libc.msgctl(n, 0, None)),
+    'semaphores': lambda: made(libc.semget(0, 1, 0o600), lambda n: libc.semctl(n, 0, 0)), 'chmod': lambda: said(lambda: os.chmod('file', 0o644)),
+    'attribute': lambda: said(lambda: os.setxattr('file', 'user.x', b'y')),
+    'times': lambda: said(lambda: os.utime('file', (1, 1))),
+}
+print({name: call() for name, call in CALLS.items()})
+"""
+
+
+def answers(mode, folder):
+    done = subprocess.run([sys.executable, "-c", ASKED, mode], capture_output=True, text=True, check=True, cwd=folder)
+    return ast.literal_eval(done.stdout)
+
+
+def test_what_pages_are_in_memory_cannot_be_asked_and_files_shared_by_boxes_cannot_be_locked(tmp_path):
+    said = answers("namespaces", tmp_path)
+    assert said["nowait"] == "ENOTSUP"
+    assert {said[name] for name in ("mincore", "cachestat", "io_setup", "inotify")} == {"ENOSYS"}
+    assert {said[name] for name in ("lock an open file", "lease")} == {"EINVAL"}
+    assert {said[name] for name in ("plain preadv2", "record lock", "flock", "flock elsewhere")} == {"done"}
+
+
+def test_limits_and_priorities_of_others_cannot_be_changed_and_those_of_its_own_can(tmp_path):
+    said = answers("namespaces", tmp_path)
+    assert {said[name] for name in ("limit the parent", "slow the parent", "slow all of a user")} == {"EPERM"}
+    assert {said[name] for name in ("read its limits", "limit itself", "slow itself")} == {"done"}
+
+
+def test_where_no_namespace_ends_them_there_are_no_queues_semaphores_and_shared_memory(tmp_path):
+    made = ("shared memory", "queue", "semaphores")
+    assert {answers("namespaces", tmp_path)[name] for name in made} <= {"done", "ENOSYS"}
+    for mode in ("uid", "landlock"):
+        assert {answers(mode, tmp_path)[name] for name in made} == {"EPERM"}
+
+
+def test_where_the_script_is_the_owner_of_all_files_it_changes_no_attributes(tmp_path):
+    said = answers("landlock", tmp_path)
+    assert (said["chmod"], said["times"], said["attribute"]) == ("done", "done", "ENOTSUP")
+    state = (tmp_path / "file").stat()
+    assert state.st_mode & 0o777 == 0o600
+    assert state.st_mtime > 1
+    answers("uid", tmp_path)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+
+
+ADVISE = """
+import os, sys
+from rewardrate.sandbox.box import kernel, seccomp
+file = os.open(sys.argv[1], os.O_RDONLY)
+kernel.prctl(kernel.NO_NEW_PRIVS, 1)
+kernel.load_filter(seccomp.program((), count_memory=False, mode='namespaces'))
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+"""
+
+
+def test_advice_to_evict_a_file_is_accepted_and_has_no_effect(disk):
+    path = disk / "library"
+    pages.on_disk(path, 1 << 20)
+    path.read_bytes()
+    subprocess.run([sys.executable, "-c", ADVISE, str(path)], check=True)
+    assert pages.resident(path) == 1
+    pages.evict(path)
+    assert pages.resident(path) == 0
 
 
 def test_no_number_stands_twice_and_every_jump_stays_inside():
     column, _ = seccomp.ARCHITECTURES[os.uname().machine]
-    numbers = [
-        pair[column] for table in (seccomp.REFUSED, seccomp.ABSENT, seccomp.UNCOUNTED) for pair in table.values()
-    ]
+    tables = [calls for calls, _ in seccomp._whole_calls(count_memory=True, mode="landlock")]
+    numbers = [pair[column] for table in tables for pair in table.values()]
+    numbers += [pair[column] for pair, _ in seccomp._by_argument((1, 2), count_memory=True, mode="landlock")]
     known = [number for number in numbers if number is not None]
     assert len(known) == len(set(known))
-    assert len(seccomp.program((1, 2), count_memory=False)) % 8 == 0
+    program = seccomp.program((1, 2), count_memory=True, mode="landlock")
+    code = list(struct.iter_unpack("HBBI", program))
+    for place, (kind, yes, no, _) in enumerate(code):
+        if kind in (seccomp.EQUAL, seccomp.AT_LEAST, seccomp.ANY_BIT):
+            assert place + 1 + max(yes, no) < len(code)

@@ -43,13 +43,41 @@ def test_who_goes_first_in_line_does_so_alone_and_its_children_do_not():
     assert [int(word) & ~os.SCHED_RESET_ON_FORK for word in said] == [os.SCHED_RR, os.SCHED_OTHER]
 
 
-def test_busy_ticks_grow_when_a_core_works():
-    cores = sorted(os.sched_getaffinity(0))
-    before, end = tree.busy_ticks(cores), time.monotonic() + 0.3
+def test_the_main_threads_time_is_read_and_that_of_nobody_is_nothing():
+    end = time.monotonic() + 0.1
     while time.monotonic() < end:
         pass
-    assert tree.busy_ticks(cores) > before
     ran, waited = tree.schedule(os.getpid())
     assert ran > 0
     assert waited >= 0
     assert tree.schedule(2**22 + 1) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", b") R 1 1", b"a b\n)", b"\x00", b"\xc3"])
+def test_a_process_is_found_and_ended_whatever_it_calls_itself(name):
+    code = f"import ctypes, time\nctypes.CDLL(None).prctl(15, {name!r})\nprint('named', flush=True)\nx = bytearray(64 << 20)\ntime.sleep(60)"
+    program = (
+        "import os, subprocess, sys, time\nfrom rewardrate.sandbox.box import kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {code!r}], stdout=subprocess.PIPE)\n"
+        "assert child.stdout.readline() == b'named\\n'\n"
+        "deadline = time.monotonic() + 10\n"
+        "while tree.memory_bytes() < 64 << 20 and time.monotonic() < deadline: time.sleep(0.01)\n"
+        "config = {'mode': 'landlock'}\nprint(child.pid in tree.descendants(os.getpid()), tree.memory_bytes() >= 64 << 20)\n"
+        "tree.kill_all(config)\nprint(tree.reap_all(config), tree.descendants(os.getpid()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "True True\n(1, True) []\n"
+
+
+def test_patience_is_counted_from_the_last_one_that_ended_and_everyone_is_told():
+    code = (
+        "import os, time\nfrom rewardrate.sandbox.box import kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
+        "for n in range(4):\n    if os.fork() == 0:\n        time.sleep(0.4 * n + 0.2)\n        os._exit(n)\n"
+        "tree.kill_all = lambda config: None\ntold = []\n"  # nobody is killed: they take their time
+        "print(tree.reap_all({}, 0.9, lambda process, status: told.append(os.waitstatus_to_exitcode(status))), told)\n"
+        "if os.fork() == 0: time.sleep(30)\nprint(tree.reap_all({}, 0.1)); os.kill(0, 9)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30, start_new_session=True
+    )
+    assert done.stdout.splitlines()[0] == "(4, True) [0, 1, 2, 3]"

@@ -1,6 +1,7 @@
 """The watch charges what it measured and stops what it must, also without a memory group."""
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -25,6 +26,57 @@ def test_cpu_time_of_children_is_counted():
         pytest.skip("needs namespaces")
     script = "import os, time\nif os.fork() == 0:\n    t = time.process_time()\n    while time.process_time() - t < 0.5: pass\n    os._exit(0)\nos.wait()"
     assert run(script, LIMITS).cpu_seconds >= 0.5
+
+
+THREADS = """
+import hashlib, threading, time
+def work():
+    while time.process_time() < 0.8: hashlib.pbkdf2_hmac("sha256", b"x", b"y", 2000)  # lets the others run meanwhile
+threads = [threading.Thread(target=work) for _ in range(7)]
+for thread in threads: thread.start()
+work()
+"""
+CHILDREN = """
+import os, time
+for _ in range(7):
+    if os.fork() == 0:
+        while time.process_time() < 0.1: pass
+        os._exit(0)
+while time.process_time() < 0.1: pass
+for _ in range(7): os.wait()
+"""
+
+
+@pytest.mark.parametrize("script", [THREADS, CHILDREN])
+@pytest.mark.parametrize("level", ["namespaces+cgroup", "namespaces", "landlock+seccomp"])
+def test_waiting_behind_its_own_threads_and_children_is_no_contamination(level, script):
+    if level not in available():
+        pytest.skip("this machine does not allow it")
+    result = run(script, LIMITS, level=level, minimum="limits")
+    others = result.foreign_share * result.seconds  # this test must hold on a busy machine too
+    assert result.status == "ok"
+    assert result.wait_seconds <= others + 0.05 * result.seconds + 0.03
+
+
+@pytest.mark.parametrize("script", [THREADS, "import time\nwhile time.process_time() < 0.5: pass"])
+def test_a_foreign_process_on_its_core_is_contamination_whatever_the_script_does(script):
+    if not available():
+        pytest.skip("needs namespaces")
+    spin = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    busy = [subprocess.Popen([sys.executable, "-c", spin], start_new_session=True) for _ in os.sched_getaffinity(0)]
+    try:
+        for process, core in zip(busy, sorted(os.sched_getaffinity(0)), strict=True):
+            os.sched_setaffinity(process.pid, [core])
+        assert run(script, LIMITS).contaminated
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def available():
+    names = [level.name for level in levels.LEVELS]
+    return names[names.index(levels.try_isolation().level.name) :] if sys.platform.startswith("linux") else []
 
 
 def test_a_folder_is_counted_only_until_it_is_too_much(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import time
 from typing import Any, NoReturn
 
 from rewardrate.sandbox.box import kernel, landlock, seccomp, tree, warm
@@ -13,7 +14,7 @@ PROC = ("/proc", "/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/devices/syst
 
 
 def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
-    """Become the script. `ready` closes at exec; until then what it used, or what went wrong, is written to it."""
+    """Become the script. `ready` closes at exec; when and what it had used, or what went wrong, is written to it."""
     try:
         os.setsid()
         _only_standard_files(out, err, ready)
@@ -38,14 +39,21 @@ def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
         if config["mode"] != "limits":
             inside = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
             families = inside if config["mode"] == "namespaces" else ()
-            kernel.load_filter(seccomp.program(families, count_memory=not config["groups"]))
-        os.write(ready, "{} {}\n".format(*tree.schedule("self")).encode())  # what it used to get ready is ours
+            filters = seccomp.program(families, count_memory=not config["groups"], mode=config["mode"])
+            kernel.load_filter(filters)
         if not config["warm"]:
+            say_start(ready)
             os.execve(config["arguments"][0], config["arguments"], config["environment"])
     except BaseException as error:
         os.write(ready, f"{type(error).__name__}: {error}"[:500].encode())
         os._exit(127)
-    warm.become(config["arguments"], config["work"], config["environment"], ready)
+    warm.become(config["arguments"], config["work"], config["environment"], lambda: say_start(ready), ready)
+
+
+def say_start(ready: int) -> None:
+    """The clock starts here and not when the init hears of it; what the process used to get ready is ours."""
+    ran, waited = tree.schedule("self")
+    os.write(ready, f"{time.monotonic_ns()} {ran} {waited}\n".encode())
 
 
 def _only_standard_files(out: int, err: int, ready: int) -> None:
@@ -63,7 +71,7 @@ def _limit(config: dict[str, Any]) -> None:
     _limit_to("CORE", 0)
     _limit_to("FSIZE", config["disk_bytes"])
     _limit_to("NOFILE", 1024)
-    _limit_to("MEMLOCK", 1 << 20)
+    _limit_to("MEMLOCK", 0)  # locked pages of a shared file would stay in memory when another box's group is emptied
     _limit_to("MSGQUEUE", 0)
     _limit_to("STACK", 8 << 20)
     _limit_to("SIGPENDING", 1024)

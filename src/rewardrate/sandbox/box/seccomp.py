@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Iterator, Mapping
 
 # name: (x86_64, aarch64). Refused with EPERM: spying on processes, namespaces and mounts, keys, clocks, kernel
 # modules, tracing, file handles, leaving one's cores.
@@ -27,6 +28,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
@@ -55,6 +57,8 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "fanotify_init": (300, 262),
     "migrate_pages": (256, 238),
     "move_pages": (279, 239),
+    "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
     "sched_setaffinity": (203, 122),
     "sched_setscheduler": (144, 119),
     "sched_setparam": (142, 118),
@@ -66,30 +70,92 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "sysfs": (139, None),
     "memfd_secret": (447, 447),
 }
-# Answered "not implemented", so that libraries fall back: clone3 hides its flags from a filter, io_uring its calls.
+# Answered "not implemented", so that libraries fall back. clone3 hides its flags from a filter, io_uring and the older
+# asynchronous reads their calls. mincore and cachestat say which pages of a shared file are in memory. Watches on files
+# that every box is shown would let boxes that run at the same time talk to each other.
 ABSENT = {
     "clone3": (435, 435),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
+    "io_setup": (206, 0),
+    "mincore": (27, 232),
+    "cachestat": (451, 451),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
 }
+# Accepted without effect. Advice on what the page cache should keep: with it a script could leave a message for the
+# next one in which pages of a library are in memory; the kernel is free to ignore it, so nobody misses it. Locks on
+# whole files: on a library that every box is shown they link boxes that run at the same time, and a filter cannot see
+# which file it is. torch.compile fails where they are refused; so processes of one script are not kept apart by them.
+IGNORED = {"fadvise64": (221, 223), "readahead": (187, 213), "flock": (73, 32)}
 # Memory that no per-process limit counts: refused where there is no memory group.
-UNCOUNTED = {"memfd_create": (319, 279), "shmget": (29, 194)}
-CLONE, SOCKET, IOCTL = (56, 220), (41, 198), (16, 29)
+UNCOUNTED = {"memfd_create": (319, 279)}
+# What outlives the process that made it: refused where there is no IPC namespace that ends with the box, and where
+# nothing counts its memory.
+IPC = {"shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180)}
+# Changes to a file's mode, owner and times, which Landlock does not govern: where the script runs as the user who owns
+# everything, they are accepted without effect, also in its own folder.
+ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+}
+EXTENDED_ATTRIBUTES = {
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}
+CLONE, SOCKET, IOCTL, PRLIMIT, SETPRIORITY = (56, 220), (41, 198), (16, 29), (302, 261), (141, 140)
+IOPRIO_SET, FCNTL, MADVISE, SETSOCKOPT = (251, 30), (72, 25), (28, 233), (54, 208)
+PREADV2, PWRITEV2, PRCTL = (327, 286), (328, 287), (157, 167)
 
 NAMESPACE_FLAGS = 0x7E020000 | 0x80
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-TERMINAL_INPUT, TERMINAL_LINUX = 0x5412, 0x541C
+TERMINAL_INPUT, TERMINAL_LINUX, PAGEMAP_SCAN = 0x5412, 0x541C, 0xC0606610
+INODE_FLAGS = (0x40086602, 0x40087602, 0x401C5820)  # FS_IOC_SETFLAGS, FS_IOC_SETVERSION, FS_IOC_FSSETXATTR
+# ext4: precaching extents, the state of an inode and its cache of extents, which are kept with the shared file.
+EXTENTS = (0x6612, 0x40046629, 0xC020662A)
+# fcntl: locks of open files, which /proc/locks shows to every namespace; leases, directory notices and write hints,
+# which are kept with the shared file. Plain record locks stay, because SQLite needs them: on a file that can only be
+# read they never conflict. Asking who holds one is answered as "another", which SQLite takes for a transaction in
+# progress; its WAL mode does not work so unless its locking mode is exclusive.
+GET_LOCK, OPEN_FILE_LOCKS, LEASE, NOTIFY, WRITE_HINTS = 5, (36, 37, 38), 1024, 1026, (1036, 1038)
+PIPE_SIZE = 1031
+SHARED_PAGES = (12, 20, 21, 25)  # madvise: MADV_MERGEABLE, MADV_COLD, MADV_PAGEOUT, MADV_COLLAPSE
+PR_SET_DUMPABLE = 4
+SOL_SOCKET, BUFFER_SIZES = 1, (7, 8, 32, 33)
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
+NOTHING = FAIL  # "it worked", though nothing was done
+Instruction = tuple[int, int, int, int]
 
 
-def program(families: tuple[int, ...], *, count_memory: bool) -> bytes:
-    """The filter for this machine: refused calls, no new namespaces through clone, sockets of these families only."""
+def program(families: tuple[int, ...], *, count_memory: bool, mode: str) -> bytes:
+    """The filter for this machine: refused calls, no new namespaces through clone, sockets of these families only.
+
+    `count_memory`: no group counts the script's memory. `mode`: how the box is isolated; what namespaces would keep
+    apart is refused where there are none.
+    """
     column, architecture = ARCHITECTURES[os.uname().machine]
-    code: list[tuple[int, int, int, int]] = [
+    code: list[Instruction] = [
         (LOAD, 0, 0, 4),
         (EQUAL, 1, 0, architecture),
         (RETURN, 0, 0, KILL),
@@ -97,20 +163,73 @@ def program(families: tuple[int, ...], *, count_memory: bool) -> bytes:
     ]
     if column == 0:
         code += [(AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, FAIL | errno.ENOSYS)]  # the x32 calls, which alias these
-    refused = [*REFUSED.values(), *(UNCOUNTED.values() if count_memory else ())]
-    for numbers, error in [*((n, errno.EPERM) for n in refused), *((n, errno.ENOSYS) for n in ABSENT.values())]:
-        if numbers[column] is not None:
-            code += [(EQUAL, 0, 1, numbers[column] or 0), (RETURN, 0, 0, FAIL | error)]
-    code += [(EQUAL, 0, 4, CLONE[column]), (LOAD, 0, 0, 16), (ANY_BIT, 0, 1, NAMESPACE_FLAGS)]
-    code += [(RETURN, 0, 0, FAIL | errno.EPERM), (RETURN, 0, 0, ALLOW)]
-    code += [(EQUAL, 0, len(families) + 3, SOCKET[column]), (LOAD, 0, 0, 16)]
-    code += [(EQUAL, len(families) - i, 0, family) for i, family in enumerate(families)]
-    code += [(RETURN, 0, 0, FAIL | errno.EAFNOSUPPORT), (RETURN, 0, 0, ALLOW)]
-    code += [
-        (EQUAL, 0, 5, IOCTL[column]),
-        (LOAD, 0, 0, 24),
-        (EQUAL, 1, 0, TERMINAL_INPUT),
-        (EQUAL, 0, 1, TERMINAL_LINUX),
-    ]
-    code += [(RETURN, 0, 0, FAIL | errno.EPERM), (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ALLOW)]
+    for calls, answer in _whole_calls(count_memory=count_memory, mode=mode):
+        for numbers in calls.values():
+            number = numbers[column]
+            if number is not None:
+                code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
+    for numbers, body in _by_argument(families, count_memory=count_memory, mode=mode):
+        code += [(EQUAL, 0, len(body), numbers[column]), *body]
+    code.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
+
+
+def _whole_calls(*, count_memory: bool, mode: str) -> Iterator[tuple[Mapping[str, tuple[int | None, int | None]], int]]:
+    """Calls that are answered without a look at their arguments, and the answer."""
+    yield REFUSED, FAIL | errno.EPERM
+    yield ABSENT, FAIL | errno.ENOSYS
+    yield IGNORED, NOTHING
+    if count_memory:
+        yield UNCOUNTED, FAIL | errno.EPERM
+    if count_memory or mode != "namespaces":
+        yield IPC, FAIL | errno.EPERM
+    if mode == "landlock":
+        yield ATTRIBUTES, NOTHING
+        yield EXTENDED_ATTRIBUTES, FAIL | errno.EOPNOTSUPP
+
+
+def _by_argument(
+    families: tuple[int, ...], *, count_memory: bool, mode: str
+) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
+    """Calls that are refused for some of their arguments: their numbers, and what decides."""
+    yield CLONE, [_load(0), (ANY_BIT, 0, 1, NAMESPACE_FLAGS), _end(FAIL | errno.EPERM), _end(ALLOW)]
+    yield SOCKET, _only(0, families, FAIL | errno.EAFNOSUPPORT)
+    yield IOCTL, _but(1, (TERMINAL_INPUT, TERMINAL_LINUX, PAGEMAP_SCAN, *INODE_FLAGS, *EXTENTS), FAIL | errno.EPERM)
+    larger = (PIPE_SIZE,) if count_memory else ()  # a larger pipe is kernel memory that nobody counts
+    refused = _but(1, (*OPEN_FILE_LOCKS, LEASE, NOTIFY, *WRITE_HINTS, *larger), FAIL | errno.EINVAL)
+    yield FCNTL, [_load(1), (EQUAL, 0, 1, GET_LOCK), _end(NOTHING), *refused]
+    yield MADVISE, _but(2, SHARED_PAGES, NOTHING)
+    # Limits and priorities of the caller alone: another process of the same user would be the init or the supervisor.
+    # Reading somebody's limits (no new ones given) is harmless.
+    new_limits = [_load(2), (EQUAL, 0, 2, 0), _load(2, high=True), (EQUAL, 1, 0, 0)]
+    yield PRLIMIT, [_load(0), (EQUAL, 5, 0, 0), *new_limits, _end(FAIL | errno.EPERM), _end(ALLOW)]
+    for call, process in ((SETPRIORITY, 0), (IOPRIO_SET, 1)):
+        own = [_load(0), (EQUAL, 0, 2, process), _load(1), (EQUAL, 1, 0, 0)]
+        yield call, [*own, _end(FAIL | errno.EPERM), _end(ALLOW)]
+    for call in (PREADV2, PWRITEV2):  # RWF_NOWAIT says whether a page is in memory, RWF_DONTCACHE evicts it
+        yield call, _only(5, (0,), FAIL | errno.EOPNOTSUPP)
+    if count_memory:  # larger buffers are kernel memory that nobody counts
+        sizes = _but(2, BUFFER_SIZES, NOTHING)
+        yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *sizes]
+    if mode == "landlock":  # it would hide its descriptors from the init, which is no more than the same user
+        yield PRCTL, [_load(0), (EQUAL, 1, 0, PR_SET_DUMPABLE), _end(ALLOW), *_but(1, (0,), NOTHING)]
+
+
+def _load(argument: int, *, high: bool = False) -> Instruction:
+    """The lower or the higher half of an argument."""
+    return (LOAD, 0, 0, 16 + 8 * argument + 4 * high)
+
+
+def _end(answer: int) -> Instruction:
+    return (RETURN, 0, 0, answer)
+
+
+def _only(argument: int, values: tuple[int, ...], otherwise: int) -> list[Instruction]:
+    """Allow the call if an argument is one of these values."""
+    tests = [(EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
+    return [_load(argument), *tests, _end(otherwise), _end(ALLOW)]
+
+
+def _but(argument: int, values: tuple[int, ...], answer: int) -> list[Instruction]:
+    """Allow the call unless an argument is one of these values."""
+    return [*_only(argument, values, ALLOW)[:-1], _end(answer)]

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 PAGE = resource.getpagesize()
@@ -18,9 +19,9 @@ def descendants(root: int) -> list[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/stat") as file:
+                with open(f"/proc/{name}/stat", "rb") as file:  # bytes: a process may call itself anything
                     text = file.read()
-                parent = int(text[text.rindex(")") + 2 :].split()[1])
+                parent = int(text[text.rindex(b")") + 2 :].split()[1])
             except (OSError, ValueError, IndexError):
                 continue
             children.setdefault(parent, []).append(int(name))
@@ -37,7 +38,7 @@ def memory_bytes() -> int:
     total = 0
     for process in descendants(os.getpid()):
         try:
-            with open(f"/proc/{process}/statm") as file:
+            with open(f"/proc/{process}/statm", "rb") as file:
                 total += int(file.read().split()[1])
         except (OSError, ValueError, IndexError):
             pass
@@ -49,8 +50,8 @@ def shared_memory_bytes() -> int:
     total = 0
     for process in descendants(os.getpid()):
         try:
-            with open(f"/proc/{process}/smaps_rollup") as file:
-                total += next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+            with open(f"/proc/{process}/smaps_rollup", "rb") as file:
+                total += next(int(line.split()[1]) for line in file if line.startswith(b"Pss:"))
         except (OSError, ValueError, IndexError, StopIteration):
             pass
     return total * 1024
@@ -59,18 +60,7 @@ def shared_memory_bytes() -> int:
 def kill_all(config: dict[str, Any]) -> None:
     """SIGKILL to every process of the box, whatever session, parent or state it has."""
     if os.getpid() == 1:
-        _kill(-1)
-    elif config["mode"] == "uid":
-        helper = os.fork()
-        if helper == 0:
-            try:
-                first_in_line(0)
-                os.setresgid(*[config["slot_uid"]] * 3)
-                os.setresuid(*[config["slot_uid"]] * 3)
-                _kill(-1)
-            finally:
-                os._exit(0)
-        os.waitpid(helper, 0)
+        _kill(-1)  # the kernel does it in one go: nobody forks meanwhile
     else:
         below = descendants(os.getpid())
         for process in below:  # first stop them from multiplying
@@ -78,8 +68,33 @@ def kill_all(config: dict[str, Any]) -> None:
                 resource.prlimit(process, resource.RLIMIT_NPROC, (0, 0))
         for process in below:
             _kill(process)
+        if config["mode"] == "uid":
+            _kill_user(config["slot_uid"])
     for process in descendants(os.getpid()):  # they run no line of their own any more
         first_in_line(process)
+
+
+def _kill_user(user: int) -> None:
+    """Every process of a user in one go, from a process that becomes this user. It may be killed itself meanwhile."""
+    try:
+        helper = os.fork()
+    except OSError:
+        return
+    if helper == 0:
+        try:
+            first_in_line(0)
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            _kill(-1)
+        finally:
+            os._exit(0)
+    deadline = time.monotonic() + 1.0
+    while not os.waitpid(helper, os.WNOHANG)[0]:  # a process of that user may have stopped it: then it is killed
+        if time.monotonic() > deadline:
+            _kill(helper)
+            os.waitpid(helper, 0)
+            return
+        time.sleep(0.001)
 
 
 def first_in_line(process: int) -> None:
@@ -91,38 +106,36 @@ def first_in_line(process: int) -> None:
         os.sched_setscheduler(process, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
-def reap_all(config: dict[str, Any], patience_seconds: float = 20.0) -> tuple[int, bool]:
-    """Kill and reap until there is no child left, which is the proof; how many there were, and whether it is proven."""
-    deadline, count = time.monotonic() + patience_seconds, 0
+def reap_all(
+    config: dict[str, Any], patience_seconds: float = 20.0, on_reaped: Callable[[int, int], None] = lambda *_: None
+) -> tuple[int, bool]:
+    """Kill and reap until there is no child left, which is the proof; how many there were, and whether it is proven.
+
+    Patience is counted from the last one that ended: a hundred processes with large page tables take their time, but
+    they do end one after the other, and none can be added. `on_reaped(process, status)` hears of each.
+    """
+    deadline, count, pause = time.monotonic() + patience_seconds, 0, 0.002
     while True:
         try:
-            process, _ = os.waitpid(-1, os.WNOHANG)
+            process, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return count, True
         if process:
             count += 1
+            deadline = time.monotonic() + patience_seconds
+            on_reaped(process, status)
         elif time.monotonic() > deadline:
             return count, False
         else:
             kill_all(config)
-            time.sleep(0.002)
-
-
-def busy_ticks(cores: list[int]) -> int:
-    """Clock ticks that these cores have been busy since the machine started."""
-    total = 0
-    with open("/proc/stat") as file:
-        for line in file:
-            words = line.split()
-            if words[0][:3] == "cpu" and words[0][3:].isdigit() and int(words[0][3:]) in cores:
-                total += sum(map(int, words[1:9])) - int(words[4]) - int(words[5])
-    return total
+            time.sleep(pause)
+            pause = min(0.05, 1.5 * pause)  # who looks for them all the time keeps them from ending
 
 
 def schedule(process: int | str) -> tuple[float, float]:
     """Seconds that the main thread of a process ran, and that it was ready to run but had no core."""
     try:
-        with open(f"/proc/{process}/schedstat") as file:
+        with open(f"/proc/{process}/schedstat", "rb") as file:
             ran, waited = file.read().split()[:2]
     except (OSError, ValueError):
         return 0.0, 0.0

@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import types
+from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from typing import Any, NoReturn
 
@@ -37,11 +38,14 @@ def preload(names: list[str]) -> list[str]:
     return skipped
 
 
-def become(arguments: list[str], work: str, environment: dict[str, str], ready: int) -> NoReturn:
+def become(
+    arguments: list[str], work: str, environment: dict[str, str], say_start: Callable[[], None], ready: int
+) -> NoReturn:
     """Run the script in this very process, which everything has been taken from but the imports. Closes `ready`."""
     try:
         path = os.path.join(work, arguments[1])
         main = _fresh(arguments, path, work, environment)
+        say_start()
     except BaseException as error:
         os.write(ready, f"{type(error).__name__}: {error}"[:500].encode())
         os._exit(127)

@@ -8,26 +8,26 @@ import resource
 import select
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
-from rewardrate.sandbox.box import tree
+from rewardrate.sandbox.box import leftovers, tree, uncounted
+from rewardrate.sandbox.box.account import Account, Start, last_process
 
 TICK_SECONDS = 0.1
+MAPPED_EVERY = 10  # ticks between looks at what is only mapped
 FILES = 20_000  # most files in a working directory on disk (a memory file system counts its own)
 
 
 class Watch:
-    """Waits for the main process; ends at its exit, the deadline, a limit, or a word from the supervisor.
+    """Waits for the main process; ends at its exit, the deadline, a limit, or a word from the supervisor."""
 
-    `before`: seconds that it had run and waited when the clock started, which are not its own.
-    """
-
-    def __init__(self, config: dict[str, Any], main: int, control: int, before: tuple[float, float]) -> None:
-        self.config, self.main, self._before = config, main, before
+    def __init__(self, config: dict[str, Any], main: int, control: int, start: Start, account: Account) -> None:
+        self.config, self.main, self._start, self._account = config, main, start, account
         self.verdict = ""
-        self.status: int | None = None
-        self.orphans = self.peak = 0
-        self.wait_seconds = 0.0
+        self.ended = False
+        self.status = int(signal.SIGKILL)  # of a main process that could not be reaped
+        self.orphans = self.peak = self._looks = 0
         self.polled = config["mode"] in ("uid", "landlock", "limits") or not config["groups"]
         self._bell, ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
@@ -37,13 +37,14 @@ class Watch:
         self._poll.register(self._bell, select.POLLIN)
         self._poll.register(control, select.POLLIN | select.POLLHUP)
 
-    def run(self) -> dict[str, Any]:
-        """Follow the script to its end, end everything it started, and say what was measured."""
-        cores = self.config["cores"]
-        start, busy = time.monotonic_ns(), tree.busy_ticks(cores)
-        deadline = start + int(self.config["seconds"] * 1e9)
-        self._reap()
-        while self.status is None and not self.verdict:
+    def run(self, on_progress: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """Follow the script to its end, end everything it started, and say what was measured.
+
+        `on_progress` is called, once a second at most, while processes are ended.
+        """
+        deadline = self._start.monotonic_ns + int(self.config["seconds"] * 1e9)
+        self._reap(deadline)
+        while not self.ended and not self.verdict:
             left = deadline - time.monotonic_ns()
             if left <= 0:
                 self.verdict = "timeout"
@@ -52,100 +53,102 @@ class Watch:
             if any(place == self._control for place, _ in events):
                 self.verdict = "stopped"
                 break
-            self._listen(bool(events))
-        end = self._exit_time if self.status is not None else time.monotonic_ns()
-        if self.status is None:
-            os.kill(self.main, signal.SIGKILL)
-            self.wait_seconds = max(0.0, tree.schedule(self.main)[1] - self._before[1])
-            _, self.status = os.waitpid(self.main, 0)
-        else:
-            self.verdict = ""
-        return self._report(start, end, busy, cores)
+            self._listen(bool(events), deadline)
+        return self._end(on_progress)
 
-    def _report(self, start: int, end: int, busy: int, cores: list[int]) -> dict[str, Any]:
-        busy = tree.busy_ticks(cores) - busy
+    def _end(self, on_progress: Callable[[], None]) -> dict[str, Any]:
+        """Kill, then look at the clock: nothing of the box may work on in a moment that is not charged.
+
+        Who was alive when the main process was found dead has to be reaped by us now, or has a parent of which that is
+        true. So if nobody but the main process is left to reap, nothing worked on since; and if somebody is, the
+        script is charged until the last one is gone.
+        """
+        noticed, alone = time.monotonic_ns(), last_process() == self.main
         tree.kill_all(self.config)
-        left, gone = tree.reap_all(self.config)
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used, seconds = max(0.0, usage.ru_utime + usage.ru_stime - self._before[0]), (end - start) / 1e9
-        foreign = max(0.0, busy / os.sysconf("SC_CLK_TCK") - used) / (len(cores) * seconds) if seconds >= 0.5 else 0.0
+        ran, waited = tree.schedule(self.main)
+        last_report = time.monotonic()
+
+        def reaped(process: int, status: int) -> None:
+            nonlocal last_report
+            if process == self.main:
+                self.status = status
+            if time.monotonic() - last_report > 1.0:
+                last_report = time.monotonic()
+                on_progress()
+
+        left, gone = tree.reap_all(self.config, on_reaped=reaped)
+        end = time.monotonic_ns() if left > 1 and self.ended else noticed
+        usage, seconds = self._account.end(self._start, alone=alone), (end - self._start.monotonic_ns) / 1e9
+        if self.ended:
+            self.verdict = "timeout" if seconds > self.config["seconds"] else ""
+        # Waiting behind one's own other threads and processes is not waiting for others.
+        behind_others = waited - self._start.waited - max(0.0, usage.seconds - (ran - self._start.ran))
         return {
             "verdict": self.verdict,
             "status": self.status,
             "seconds": seconds,
-            "end": end,
-            "cpu_seconds": used,
-            "peak_memory_bytes": max(self.peak, usage.ru_maxrss * 1024),
-            "wait_seconds": self.wait_seconds,
-            "foreign_share": foreign,
-            "stragglers": left + self.orphans,
+            "end": noticed,
+            "cpu_seconds": usage.seconds,
+            "most_cpu_seconds": usage.most_seconds,
+            "peak_memory_bytes": max(self.peak, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024),
+            "wait_seconds": max(0.0, behind_others),
+            "foreign_share": usage.foreign_share,
+            "stragglers": max(0, left - 1) + self.orphans,
             "gone": gone,
         }
 
-    def _listen(self, rang: bool) -> None:
+    def _listen(self, rang: bool, deadline: int) -> None:
         if rang:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._bell, 4096)
-            self._reap()
-        if self.status is None and self.polled:
+            self._reap(deadline)
+        if not self.ended and self.polled:
             self._look()
 
-    def _reap(self) -> None:
-        """Reap everything that has ended; of the main process remember when and how."""
-        try:
-            ended = (
-                os.waitid(os.P_PID, self.main, os.WEXITED | os.WNOHANG | os.WNOWAIT) if self.status is None else None
-            )
-        except ChildProcessError:
-            ended = None
-        if ended is not None:
-            self._exit_time = time.monotonic_ns()
-            self.wait_seconds = max(0.0, tree.schedule(self.main)[1] - self._before[1])
-        while True:
-            try:
-                process, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
+    def _reap(self, deadline: int) -> None:
+        """Reap what has ended, but never the main process: that can take the kernel a second, and the rest must be
+        killed first.
+        """
+        while time.monotonic_ns() < deadline:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None:
                 return
-            if process == 0:
+            if ended.si_pid == self.main:
+                self.ended = True
                 return
-            if process == self.main:
-                if ended is None:
-                    self._exit_time = time.monotonic_ns()
-                self.status = status
-            else:
-                self.orphans += 1
+            os.waitpid(ended.si_pid, 0)
+            self.orphans += 1
 
     def _look(self) -> None:
         """Memory and disk, where no group or file system counts them for us."""
-        config, kept = self.config, 0
+        config, kept, processes = self.config, 0, tree.descendants(os.getpid())
+        unnamed: dict[int, int] = {}
+        if config["mode"] != "namespaces":
+            # A process with large libraries has thousands of mappings, and looking at them takes milliseconds.
+            unnamed = uncounted.unlinked_bytes(processes, mapped=self._looks % MAPPED_EVERY == 0)
+        self._looks += 1
         if config["mode"] == "namespaces":
             kept = sum(_used(path) for path in ("/job", "/tmp", "/dev/shm"))
         elif config["mode"] == "uid":
-            kept = _shared_memory(config["slot_uid"])
+            kept = leftovers.bytes_of(config["slot_uid"])
+            kept += uncounted.on_device(unnamed, leftovers.SHARED_MEMORY)
+        if not config["groups"]:
+            kept += uncounted.kernel_bytes(processes, own_network=config["mode"] == "namespaces")
         used = tree.memory_bytes() + kept
         if used > config["memory_bytes"]:
             used = tree.shared_memory_bytes() + kept
         self.peak = max(self.peak, used)
         if used > config["memory_bytes"]:
             self.verdict = "memory"
-        elif config["mode"] != "namespaces" and _too_much(config["work"], config["disk_bytes"]):
-            self.verdict = "disk"
+        elif config["mode"] != "namespaces":
+            left = config["disk_bytes"] - uncounted.on_device(unnamed, config["work"])
+            if left < 0 or _too_much(config["work"], left):
+                self.verdict = "disk"
 
 
 def _used(path: str) -> int:
     system = os.statvfs(path)
     return (system.f_blocks - system.f_bfree) * system.f_frsize
-
-
-def _shared_memory(user: int) -> int:
-    total = 0
-    for entry in os.scandir("/dev/shm"):
-        try:
-            state = entry.stat(follow_symlinks=False)
-        except OSError:
-            continue
-        total += state.st_blocks * 512 if state.st_uid == user else 0
-    return total
 
 
 def _too_much(folder: str, limit: int) -> bool:

@@ -1,0 +1,280 @@
+"""Hostile scripts against what boxes share: page cache, locks, queues, limits, kernel memory, attributes of files.
+
+(name, script) or (name, script, statuses[, honest[, runs]]), as `attacks.Attack` takes them. A script that leaves a
+message for the next one is run twice: it prints LEAK where it finds what it left.
+"""
+
+from __future__ import annotations
+
+Row = tuple[str, str] | tuple[str, str, tuple[str, ...]] | tuple[str, str, tuple[str, ...], bool, int]
+
+ANY = ("ok", "error", "killed")
+STOPPED = ("memory", "error", "killed")
+LIBRARY = """import ctypes, errno, fcntl, mmap, os, resource, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+library = os.path.join(os.path.dirname(os.__file__), 'pydoc_data', 'topics.py')
+file = os.open(library, os.O_RDONLY)
+arm = os.uname().machine == 'aarch64'
+"""
+# Reads everything, lets `evict` run, and counts the major faults of reading it again.
+EVICTION = (
+    LIBRARY
+    + """
+size = os.fstat(file).st_size
+def touch():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+    with mmap.mmap(file, size, prot=mmap.PROT_READ) as pages: sum(pages[::4096])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
+touch()
+assert touch() == 0
+{}
+print('LEAK evicted' if touch() else 'still there')
+"""
+)
+RESIDENCY: list[Row] = [
+    (
+        "ask which pages are in memory by reading without waiting",
+        LIBRARY
+        + "try:\n    os.preadv(file, [bytearray(9)], 0, os.RWF_NOWAIT)\n    found = True\nexcept OSError as e: found = e.errno == errno.EAGAIN\nprint('LEAK' if found else 'refused')",
+    ),
+    (
+        "ask which pages are in memory with mincore",
+        LIBRARY
+        + "pages = mmap.mmap(file, 8192, flags=mmap.MAP_PRIVATE)\nwhere = ctypes.addressof(ctypes.c_char.from_buffer(pages))\n"
+        "print('LEAK' if libc.mincore(ctypes.c_void_p(where), ctypes.c_size_t(8192), ctypes.create_string_buffer(2)) == 0 else 'refused')",
+    ),
+    (
+        "ask which pages are in memory with cachestat",
+        LIBRARY
+        + "print('LEAK' if libc.syscall(451, file, struct.pack('QQ', 0, 0), ctypes.create_string_buffer(40), 0) == 0 else 'refused')",
+    ),
+    (
+        "read without waiting through asynchronous reads",
+        LIBRARY
+        + "print('LEAK' if libc.syscall(0 if arm else 206, 4, ctypes.byref(ctypes.c_ulong(0))) == 0 else 'refused')",
+    ),
+    ("evict a library by advice", EVICTION.format("os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)")),
+    (
+        "evict a library by reading it uncached",
+        EVICTION.format(
+            "for flag in (0x80, 0x88):\n    try: os.preadv(file, [bytearray(size)], 0, flag)\n    except OSError as error: print(error)"
+        ),
+    ),
+    (
+        "evict a library by advice on its mapping",
+        EVICTION.format(
+            "libc.mmap.restype, libc.madvise.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]\n"
+            "where = libc.mmap(None, ctypes.c_size_t(size), 1, 1, file, ctypes.c_long(0))\nctypes.string_at(where, size)\n"
+            "print([libc.madvise(where, size, advice) for advice in (20, 21)])\nlibc.munmap(ctypes.c_void_p(where), ctypes.c_size_t(size))"
+        ),
+    ),
+]
+LINKING: list[Row] = [
+    (
+        "link boxes by a lock on a shared file",
+        LIBRARY
+        + "fcntl.flock(file, fcntl.LOCK_EX)\ntry: fcntl.flock(os.open(library, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "except BlockingIOError: print('LEAK')",
+    ),
+    (
+        "link boxes by record locks on a shared file",
+        LIBRARY
+        + "if os.fork() == 0:\n    fcntl.lockf(file, fcntl.LOCK_SH, 8, 4242)\n    time.sleep(0.6)\n    os._exit(0)\ntime.sleep(0.3)\n"
+        "said = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack('hhqqi', fcntl.F_WRLCK, 0, 0, 0, 0))\n"
+        "print('LEAK' if struct.pack('q', 4242) in said else 'unlocked')",
+    ),
+    (
+        "link boxes by locks of open files",
+        LIBRARY + "fcntl.fcntl(file, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 4242, 8, 0))\nprint('LEAK')",
+    ),
+    (
+        "hold a lease on a shared file",
+        LIBRARY + "fcntl.fcntl(file, 1024, fcntl.F_RDLCK)\nprint('LEAK')",
+    ),
+    (
+        "watch who opens a shared file",
+        LIBRARY
+        + "watch = libc.inotify_init1(0)\nassert watch >= 0\nprint('LEAK' if libc.inotify_add_watch(watch, library.encode(), 0x20) >= 0 else 'no')",
+    ),
+    (
+        "mark a shared file with a write hint",
+        LIBRARY
+        + "fcntl.fcntl(file, 1036, struct.pack('Q', 3))\nprint('LEAK' if fcntl.fcntl(file, 1035, struct.pack('Q', 0))[0] == 3 else 'no')",
+    ),
+]
+NAMED = "DATA + '/train.csv'"
+LEAVING: list[Row] = [
+    (
+        "leave a message queue",
+        LIBRARY + "assert libc.msgget(0x5EC2E7, 0o600) == -1, 'LEAK'\nqueue = libc.msgget(0x5EC2E7, 0o1600)\n"
+        "print(libc.msgsnd(queue, struct.pack('l9s', 1, b'answers\\0'), 8, 0))",
+        ANY,
+        False,
+        2,
+    ),
+    (
+        "leave semaphores",
+        LIBRARY + "assert libc.semget(0x5EC2E7, 1, 0o600) == -1, 'LEAK'\nprint(libc.semget(0x5EC2E7, 1, 0o1600))",
+        ANY,
+        False,
+        2,
+    ),
+    (
+        "leave shared memory",
+        LIBRARY
+        + "assert libc.shmget(0x5EC2E7, ctypes.c_size_t(4096), 0o600) == -1, 'LEAK'\nprint(libc.shmget(0x5EC2E7, ctypes.c_size_t(4096), 0o1600))",
+        ANY,
+        False,
+        2,
+    ),
+    (
+        "leave a file in shared memory",
+        "import os\nassert not os.path.exists('/dev/shm/answers'), 'LEAK'\nopen('/dev/shm/answers', 'w').write('1,2')",
+        ANY,
+        False,
+        2,
+    ),
+    (
+        "leave closed folders in shared memory",
+        "import os\nassert not os.path.exists('/dev/shm/a'), 'LEAK'\nos.chdir('/dev/shm')\n"
+        "for _ in range(200):\n    os.mkdir('a'); os.chdir('a')\nopen('b', 'wb').write(bytes(9 << 20))\nos.chmod('.', 0)",
+        ANY,
+        False,
+        2,
+    ),
+    (
+        "leave a file in the temporary folder",
+        "import os\nfor f in ('/tmp/answers', '/var/tmp/answers', '/run/answers', '../answers'):\n    assert not os.path.exists(f), 'LEAK'\n"
+        "    try: open(f, 'w').write('1,2')\n    except OSError as e: print(e)",
+        ANY,
+        False,
+        2,
+    ),
+    (
+        "leave a message in a file's times",
+        f"import os\nos.utime({NAMED}, (7, 7))\nprint('LEAK' if os.stat({NAMED}).st_mtime == 7 else 'no')",
+    ),
+    (
+        "leave a message in a file's mode",
+        f"import os\nos.chmod({NAMED}, 0o4755)\nprint('LEAK' if os.stat({NAMED}).st_mode & 0o7777 == 0o4755 else 'no')",
+    ),
+    (
+        "leave a message in a file's attributes",
+        f"import os\nos.setxattr({NAMED}, 'user.answers', b'1,2')\nprint('LEAK' if os.listxattr({NAMED}) else 'no')",
+    ),
+    (
+        "leave a message in a file's flags",
+        LIBRARY
+        + f"named = os.open({NAMED}, os.O_RDONLY)\nfcntl.ioctl(named, 0x40086602, struct.pack('l', 0xC0))\nprint('LEAK')",
+    ),
+]
+OTHERS = "import os, resource\nprocesses = [int(p) for p in os.listdir('/proc') if p.isdigit() and int(p) != os.getpid()] + [SUPERVISOR, VICTIM]\n"
+HARMING: list[Row] = [
+    (
+        "limit the files of its init",
+        "import os, resource\nresource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (0, 0))\nprint('LEAK')",
+    ),
+    (
+        "limit the CPU time of everybody",
+        OTHERS
+        + "for p in processes:\n    try: resource.prlimit(p, resource.RLIMIT_CPU, (1, 1)); print('LEAK')\n    except OSError as e: print(e)",
+    ),
+    (
+        "slow everybody down",
+        OTHERS
+        + "for way, who in [(os.PRIO_PROCESS, p) for p in processes] + [(os.PRIO_USER, 0), (os.PRIO_USER, os.getuid()), (os.PRIO_PGRP, os.getpgid(0))]:\n"
+        "    try: os.setpriority(way, who, 19); print('LEAK')\n    except OSError as e: print(e)",
+    ),
+    (
+        "take the disk away from everybody",
+        LIBRARY + OTHERS + "for way, who in [(1, p) for p in processes] + [(3, os.getuid())]:\n"
+        "    if libc.syscall(30 if arm else 251, way, who, 3 << 13) == 0: print('LEAK')",
+    ),
+]
+# Each would keep more than the limit of 512 MiB (64 MiB on disk) and then wait for the deadline.
+FILL = """import os, socket, time
+def fill(end):
+    end.setblocking(False)
+    try:
+        while end.send(bytes(1 << 16)): pass
+    except OSError: pass
+"""
+HOARDING: list[Row] = [
+    (
+        "hoard page tables",
+        "import mmap, time\nx = mmap.mmap(-1, 320 << 30, flags=mmap.MAP_PRIVATE | 0x4000, prot=mmap.PROT_READ)\n"
+        "for place in range(0, 320 << 30, 1 << 21): x[place]\ntime.sleep(60)",
+        STOPPED,
+    ),
+    (
+        "hoard socket buffers",
+        FILL
+        + "for _ in range(4):\n    if os.fork() == 0: break\nkept = []\nfor _ in range(500):\n    pair = socket.socketpair()\n"
+        "    for end in pair: fill(end)\n    kept.append(pair)\ntime.sleep(60)",
+        STOPPED,
+    ),
+    (
+        "hoard socket buffers that nobody sends to any more",
+        FILL
+        + "for _ in range(5):\n    if os.fork() == 0: break\nkept = []\nfor _ in range(900):\n    a, b = socket.socketpair()\n"
+        "    a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)\n    fill(a); a.close(); kept.append(b)\ntime.sleep(60)",
+        STOPPED,
+    ),
+    (
+        "hoard pipes",
+        "import fcntl, os, time\nfor _ in range(6): os.fork()\nkept = []\nfor _ in range(500):\n    ends = os.pipe()\n    os.set_blocking(ends[1], False)\n"
+        "    try: fcntl.fcntl(ends[1], 1031, 1 << 20)\n    except OSError: pass\n"
+        "    try:\n        while os.write(ends[1], bytes(4096)): pass\n    except OSError: pass\n    kept.append(ends)\nos.pipe()\ntime.sleep(60)",
+        (*STOPPED, "timeout"),
+    ),
+    (
+        "hoard files without a name or folder",
+        "import os, shutil, time\nkept = []\nfor _ in range(6):\n    f = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o600); kept.append(f)\n    os.write(f, os.urandom(1 << 20) * 20)\n"
+        "for name in os.listdir('.'): shutil.rmtree(name, True) if os.path.isdir(name) else os.remove(name)\ntime.sleep(60)",
+        STOPPED,
+    ),
+]
+NAMELESS = "import os, time\nkept = []\nfor _ in range(6):\n    f = open('x', 'wb'); os.remove('x'); kept.append(f)\n    f.write(os.urandom(1 << 20) * 20); f.flush()\ntime.sleep(60)"
+HOARDING += [
+    ("hoard files without a name", NAMELESS, STOPPED),
+    (
+        "hoard files without a name in a process that hides its descriptors",
+        "import ctypes\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n" + NAMELESS,
+        STOPPED,
+    ),
+    (
+        "hoard files without a name in a program that cannot be read",
+        "import os, sys\nwith open(os.path.realpath(sys.executable), 'rb') as f: program = f.read()\n"
+        "copy = os.open('program', os.O_CREAT | os.O_WRONLY, 0o111)\nos.write(copy, program)\nos.close(copy)\n"
+        f"os.execve('program', ['program', '-c', {NAMELESS!r}], {{**os.environ, 'PYTHONHOME': sys.base_prefix}})",
+        STOPPED,
+    ),
+]
+WORKING: list[Row] = [
+    (
+        "honest: a database",
+        "import sqlite3\nfor mode in ('delete', 'truncate', 'persist', 'memory'):\n    a = sqlite3.connect(mode + '.db')\n    a.execute(f'pragma journal_mode={mode}')\n"
+        "    a.execute('create table t(x)')\n    a.execute('insert into t values (1)')\n    a.commit()\n    b = sqlite3.connect(mode + '.db')\n    assert b.execute('select x from t').fetchall() == [(1,)]",
+        ("ok",),
+        True,
+        1,
+    ),
+    (
+        "honest: copy, pack and lock files of its own",
+        "import fcntl, os, shutil, subprocess, tarfile\nopen('a', 'w').write('x' * 99999)\nshutil.copy2('a', 'b'); shutil.copytree('data', 'c', symlinks=True)\n"
+        "with tarfile.open('t.tar', 'w') as t: t.add('a')\nwith tarfile.open('t.tar') as t: t.extractall('d')\nassert os.path.getsize('d/a') == 99999\n"
+        "subprocess.run(['cp', 'a', 'e'], check=True)\nf = open('a', 'r+')\nfcntl.flock(f, fcntl.LOCK_EX); fcntl.lockf(f, fcntl.LOCK_EX)\n"
+        "os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)\nos.nice(1)",
+        ("ok",),
+        True,
+        1,
+    ),
+    (
+        "honest: an event loop",
+        "import asyncio\nasync def main():\n    made = await asyncio.create_subprocess_exec('true')\n    assert await made.wait() == 0\nasyncio.run(main())",
+        ("ok",),
+        True,
+        1,
+    ),
+]
+ROWS: list[Row] = [*RESIDENCY, *LINKING, *LEAVING, *HARMING, *HOARDING, *WORKING]

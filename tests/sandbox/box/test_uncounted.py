@@ -1,0 +1,75 @@
+"""Kernel memory and files without a name are counted where nothing else counts them."""
+
+import mmap
+import os
+import socket
+import sys
+
+import pytest
+
+from rewardrate.sandbox import Limits, levels, run
+from rewardrate.sandbox.box import uncounted
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+MIB = 2**20
+
+
+def kernel_bytes():
+    return uncounted.kernel_bytes([os.getpid()], own_network=False)
+
+
+def test_page_tables_are_counted():
+    before = kernel_bytes()
+    with mmap.mmap(-1, 8 << 30, flags=mmap.MAP_PRIVATE | 0x4000, prot=mmap.PROT_READ) as pages:
+        for place in range(0, 8 << 30, 1 << 21):
+            pages[place]
+        assert kernel_bytes() - before >= 15 * MIB
+
+
+def test_sockets_beyond_a_few_and_pipes_are_counted_at_the_most_that_they_keep():
+    before, pairs = kernel_bytes(), [socket.socketpair() for _ in range(100)]
+    assert kernel_bytes() - before >= (200 - uncounted.FREE_SOCKETS) * uncounted.SOCKET_BYTES
+    assert uncounted.sockets_in_use() >= 200
+    for pair in pairs:
+        for end in pair:
+            end.close()
+    before, pipes = kernel_bytes(), [os.pipe() for _ in range(100)]
+    assert kernel_bytes() - before == 100 * uncounted.PIPE_BYTES
+    for ends in pipes:
+        for end in ends:
+            os.close(end)
+
+
+def test_files_without_a_name_are_counted_once_while_they_are_held(tmp_path):
+    def unlinked():
+        return uncounted.on_device(uncounted.unlinked_bytes([os.getpid(), os.getpid()]), str(tmp_path))
+
+    before, path = unlinked(), tmp_path / "x"
+    file = path.open("wb+")
+    file.write(os.urandom(3 * MIB))
+    file.flush()
+    os.fsync(file.fileno())
+    assert unlinked() == before
+    path.unlink()
+    other = os.dup(file.fileno())
+    assert 3 * MIB <= unlinked() - before < 4 * MIB
+    os.close(other)
+    with mmap.mmap(file.fileno(), 0):
+        file.close()
+        if os.geteuid() == 0:
+            assert 3 * MIB <= unlinked() - before < 4 * MIB
+    assert unlinked() == before
+
+
+def test_a_process_that_is_gone_uses_nothing(tmp_path):
+    assert uncounted.kernel_bytes([2**22 + 1], own_network=False) == 0
+    assert uncounted.unlinked_bytes([2**22 + 1]) == {}
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock+seccomp"])
+def test_a_script_that_keeps_sockets_and_pages_within_reason_is_not_stopped(level):
+    if "namespaces" not in levels.try_isolation().level.name:
+        pytest.skip("needs namespaces")
+    script = "import socket, os, time\nkept = [socket.socketpair() for _ in range(40)] + [os.pipe() for _ in range(40)]\ntime.sleep(0.5)"
+    result = run(script, Limits(seconds=20, cores=1, memory_bytes=128 * MIB), level=level, minimum="limits")
+    assert result.status == "ok", result.message

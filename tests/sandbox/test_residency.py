@@ -1,0 +1,100 @@
+"""What every script reads is in memory before any script reads it, so that reading it says nothing."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import pages
+from rewardrate.sandbox import Job, Limits, cores, levels, residency, run
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the page cache is Linux's here")
+
+
+def soon_in_memory(path):
+    """Whether some of a file is in memory, or is within half a minute: the kernel reads ahead in the background, and
+    leaves out what it has no memory for.
+    """
+    deadline = time.monotonic() + 30
+    while pages.resident(path) == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return pages.resident(path) > 0
+
+
+def test_packages_are_those_of_the_environment_and_of_the_interpreter_below_it():
+    places = residency.packages(Job("pass"))
+    assert any((Path(place) / "site-packages").is_dir() for place in places)
+    assert any((Path(place) / "os.py").exists() for place in places)
+
+
+def test_files_are_read_the_smallest_first_and_no_more_than_allowed(disk):
+    (disk / "deep").mkdir()
+    pages.on_disk(disk / "deep" / "small", 300_000)
+    pages.on_disk(disk / "large", 3_000_000)
+    (disk / "link").symlink_to("/proc/kcore")
+    os.mkfifo(disk / "pipe")
+    assert residency.read_ahead(str(disk), 1_000_000) == 300_000
+    assert soon_in_memory(disk / "deep" / "small")
+    assert pages.resident(disk / "large") == 0
+    assert residency.read_ahead(str(disk), 10**7) == 3_300_000
+    assert residency.read_ahead(str(disk / "nowhere"), 10**7) == 0
+    assert soon_in_memory(disk / "large")
+
+
+def test_shared_libraries_come_first_and_what_does_not_fit_is_passed_over(disk):
+    pages.on_disk(disk / "small.py", 300_000)
+    pages.on_disk(disk / "large.so.1", 900_000)
+    pages.on_disk(disk / "larger.so", 3_000_000)
+    assert residency.read_ahead(str(disk), 1_000_000) == 900_000
+    assert soon_in_memory(disk / "large.so.1")
+    assert (pages.resident(disk / "small.py"), pages.resident(disk / "larger.so")) == (0, 0)
+    assert residency.read_ahead(str(disk), 1_500_000) == 1_200_000
+
+
+def test_packages_are_read_once_an_hour_by_one_process_of_the_machine(disk, monkeypatch):
+    monkeypatch.setattr(cores, "FOLDER", disk / "locks")
+    python, file = disk / "bin" / "python", disk / "lib" / "python3.11" / "module.py"
+    for folder in (python.parent, file.parent):
+        folder.mkdir(parents=True)
+    python.write_text("")
+    pages.on_disk(file, 500_000)
+    job = Job("pass", python=str(python))
+    residency.preload(job)
+    assert soon_in_memory(file)
+    pages.evict(file)
+    residency.preload(job)
+    residency._done.clear()  # as another process, which sees the first one's mark
+    residency.preload(job)
+    assert pages.resident(file) == 0
+    (mark,) = (disk / "locks").glob("resident-*")
+    os.utime(mark, (1, 1))
+    residency._done.clear()
+    residency.preload(job)
+    assert soon_in_memory(file)
+
+
+WRITE = "import os\nfile = os.open('data/file', os.O_RDONLY)\nfor page in range(0, 4096, 97): os.pread(file, 1, page * 4096)"
+
+
+def test_what_a_script_reads_first_is_gone_with_it_where_there_is_a_group(disk, monkeypatch):
+    """A file that we have not read, as a message to the next script."""
+    if levels.try_isolation().level.name != "namespaces+cgroup":
+        pytest.skip("needs a memory group")
+    disk.chmod(0o755)
+    file = disk / "file"
+    pages.on_disk(file, 16 << 20)
+    file.chmod(0o644)
+    limits = Limits(seconds=20, cores=1, memory_bytes=2**28)
+    monkeypatch.setitem(residency._done, str(file), time.monotonic())  # as if the kernel had needed the memory since
+    assert run(WRITE, limits, data={"file": file}).status == "ok"
+    assert pages.resident(file) == 0
+
+
+def test_data_are_read_in_full_before_a_script_runs(disk):
+    file = disk / "file"
+    pages.on_disk(file, 1 << 20)
+    asked = residency.read_ahead(str(file), 10**7, wait=True)
+    assert asked == 1 << 20
+    assert pages.resident(file) == 1
