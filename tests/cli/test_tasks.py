@@ -96,9 +96,68 @@ def test_doctor_names_what_is_missing_for_each_lite_task(capsys):
     assert "spooky-author-identification" in capsys.readouterr().out
 
 
+def changed(folder, file, old, new):
+    """The page's task with one file changed."""
+    follow(folder)
+    path = folder / "tumours" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    return str(folder / "tumours")
+
+
+ENDS = ["import sys; sys.exit(0)", "import os; os._exit(0)", "raise KeyboardInterrupt"]
+
+
+@pytest.mark.parametrize("does", ENDS)
+def test_a_prepare_that_ends_the_process_is_an_error_and_the_next_task_is_prepared(tmp_path, capsys, does):
+    bad = changed(tmp_path, "prepare.py", "    cells =", f"    {does}\n    cells =")
+    data = ["--data", str(tmp_path / "data")]
+    assert main(["tasks", "prepare", bad, "digits8x8", *data]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith("digits8x8: made")
+    assert f"error: {bad}: prepare.py" in err
+    assert main(["tasks", "prepare", bad, "digits8x8", "--json", *data]) == 2
+    rows = json.loads(capsys.readouterr().out)
+    assert "before the data were made" in rows[bad]["error"]
+    assert rows["digits8x8"]["made"] is False
+
+
+@pytest.mark.parametrize("does", ENDS)
+def test_a_grader_that_ends_the_process_is_an_error_and_the_next_task_is_validated(tmp_path, capsys, does):
+    bad = changed(tmp_path, "grade.py", "    return", f"    {does}\n    return")
+    assert main(["tasks", "validate", bad, "digits8x8", "--quick", "--data", str(tmp_path / "data")]) == 2
+    out, err = capsys.readouterr()
+    assert "digits8x8" in out
+    assert "0 failed" in out
+    assert "tumours" in err
+    assert "on the sample submission it" in err
+
+
+def test_validate_finds_a_direction_the_wrong_way_round(tmp_path, capsys):
+    bad = changed(tmp_path, "config.yaml", "direction: maximize", "direction: minimize")
+    assert main(["tasks", "validate", bad, "--quick", "--data", str(tmp_path / "data")]) == 1
+    assert "FAILED the true answers beat the sample submission (reward)" in capsys.readouterr().out
+
+
+def test_validate_finds_a_column_that_is_the_answer(tmp_path, capsys):
+    leak = "    test['code'] = test['benign'] * 3 + 1\n    write_splits("
+    bad = changed(tmp_path, "prepare.py", "    write_splits(", leak)
+    assert main(["tasks", "validate", bad, "--quick", "--data", str(tmp_path / "data")]) == 1
+    assert "FAILED no column gives benign away: test.csv: code explains 100.0% of it" in capsys.readouterr().out
+
+
+@boxed
+def test_measure_leaves_no_leaderboard_of_a_task_that_is_the_wrong_way_round(tmp_path, capsys):
+    bad = changed(tmp_path, "config.yaml", "direction: maximize", "direction: minimize")
+    assert main(["tasks", "validate", bad, "--measure", "--set", "cores=1", "--data", str(tmp_path / "data")]) == 1
+    assert "FAILED leaderboard.csv is written: not before every other check passes" in capsys.readouterr().out
+    assert list(Path(bad).glob("leaderboard*")) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["prepare", "mlebench:spooky-author-identification"], "mlebench prepare -c spooky-author-identification"),
         (["show", "diamond"], "did you mean 'diamonds'"),
         (["show", "./nowhere"], "no config.yaml in that folder"),
         (["run", "digits8x8", "none.py"], "cannot be read as text"),

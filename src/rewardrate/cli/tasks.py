@@ -6,13 +6,13 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewardrate.cli.parser import Command, Parser, run_verb
-from rewardrate.cli.terminal import Progress, bold, table
-from rewardrate.errors import InputError
+from rewardrate.cli.parser import Command, Parser, overrides_of, run_verb
+from rewardrate.cli.terminal import Progress, bold, harmless, table
+from rewardrate.errors import InputError, MissingExtra
 
 LIST_DETAILS = """\
 A task is a folder in MLE-Bench's layout. Those that come with the package are named; one of your own is given by its
@@ -30,6 +30,7 @@ examples:
   rewardrate tasks show diamonds
   rewardrate tasks show diamonds --prompt          the prompt a model gets
   rewardrate tasks show diamonds --prompt compact  the same for small models
+  rewardrate tasks show mlebench:leaf-classification --leaderboards mledojo/competitions
 """
 
 PREPARE_DETAILS = """\
@@ -43,8 +44,9 @@ examples:
 
 VALIDATE_DETAILS = """\
 Checks a task from end to end: files, grader (empty, broken and hostile submissions must be refused, the true answers
-must win), and every reference script run again in the sandbox, whose score must be the one on the leaderboard. The
-exit code is 1 if a check fails. --measure writes leaderboard.csv from this machine's run instead of comparing.
+must win), leaks (a column, the order of rows or equal rows that give answers away), and every reference script run
+again in the sandbox, whose score must be the one on the leaderboard. The exit code is 1 if a check fails. --measure
+writes leaderboard.csv from this machine's run instead of comparing, if every check passes.
 
 examples:
   rewardrate tasks validate diamonds
@@ -59,6 +61,7 @@ task's own reward. --split report grades on the rows that are kept for the end: 
 examples:
   rewardrate tasks run diamonds script.py
   rewardrate tasks run ./my-task script.py --clock cpu --set cores=1 --json
+  rewardrate tasks run mlebench:leaf-classification script.py --leaderboards mledojo/competitions
 """
 
 DOCTOR_DETAILS = """\
@@ -136,10 +139,11 @@ def _summary(task: Any) -> dict[str, Any]:
 
 
 def _show_arguments(parser: Parser) -> None:
-    parser.add_argument("task", help="name or folder")
+    parser.add_argument("task", help="name, folder, or mlebench:ID")
     text = "print the prompt a model gets: full or compact"
     parser.add_argument("--prompt", nargs="?", const="full", choices=("full", "compact"), help=text)
     _flag_data(parser)
+    parser.flag_leaderboards()
     parser.flag_json()
 
 
@@ -147,7 +151,7 @@ def _show(args: argparse.Namespace) -> int:
     from rewardrate.environments.mle import load
     from rewardrate.environments.mle.prompts import build
 
-    task = load(args.task, data=args.data)
+    task = load(args.task, data=args.data, leaderboards=args.leaderboards)
     if args.prompt:
         messages = build(task, compact=args.prompt == "compact")
         if args.json:
@@ -185,24 +189,45 @@ def _prepare_arguments(parser: Parser) -> None:
 def _prepare(args: argparse.Namespace) -> int:
     from rewardrate.environments.mle.preparation import prepare
 
-    done = {}
-    tasks = _tasks(args)
-    with Progress("tasks", len(tasks)) as bar:
-        for number, task in enumerate(tasks, start=1):
-            done[task.id] = prepare(task, again=args.again)
+    done: dict[str, dict[str, Any]] = {}
+    names = _names(args)
+    with Progress("tasks", len(names)) as bar:
+        for number, name in enumerate(names, start=1):
+            try:
+                task = _task(name, args)
+                done[task.id] = {"made": prepare(task, again=args.again), "public": str(task.public)}
+            except (InputError, MissingExtra, OSError) as error:  # the others are made all the same
+                done[name] = {"made": False, "error": str(error)}
             bar(number)
+    errors = {name: row["error"] for name, row in done.items() if "error" in row}
     if args.json:
-        print(json.dumps({task.id: {"made": done[task.id], "public": str(task.public)} for task in tasks}))
-        return 0
-    for task in tasks:
-        print(f"{task.id}: {'made' if done[task.id] else 'already there'}, {task.public}")
-    return 0
+        print(json.dumps(done))
+    else:
+        for name in (name for name in done if name not in errors):
+            print(f"{name}: {'made' if done[name]['made'] else 'already there'}, {done[name]['public']}")
+    return _tell(errors)
 
 
-def _tasks(args: argparse.Namespace) -> list[Any]:
-    from rewardrate.environments.mle.folder import load, shipped
+def _tell(errors: Mapping[str, str]) -> int:
+    """Say which tasks could not be worked on, and why; the exit code."""
+    for name, error in errors.items():
+        print(f"rewardrate: error: {name}: {error}", file=sys.stderr)
+    return 2 if errors else 0
 
-    return [load(name, data=args.data) for name in (args.tasks or shipped())]
+
+def _names(args: argparse.Namespace) -> list[str]:
+    from rewardrate.environments.mle.folder import shipped
+
+    return list(args.tasks or shipped())
+
+
+def _task(name: str, args: argparse.Namespace) -> Any:
+    from rewardrate.environments.mle.folder import BENCH, load
+
+    if name.startswith(BENCH):
+        rule = "MLE-Bench prepares and checks its own tasks"
+        raise InputError("task", name, rule, f"mlebench prepare -c {name.removeprefix(BENCH)}; rewardrate tasks doctor")
+    return load(name, data=args.data)
 
 
 def _validate_arguments(parser: Parser) -> None:
@@ -217,21 +242,28 @@ def _validate_arguments(parser: Parser) -> None:
 
 def _validate(args: argparse.Namespace) -> int:
     found: dict[str, list[Any]] = {}
-    for task in _tasks(args):
-        found[task.id] = _validate_one(task, args)
-        if not args.json:
-            _print_checks(task.id, found[task.id])
+    errors: dict[str, str] = {}
+    for name in _names(args):
+        try:
+            task = _task(name, args)
+            found[task.id] = _validate_one(task, args)
+        except (InputError, MissingExtra, OSError) as error:  # the others are checked all the same
+            errors[name] = str(error)
+        else:
+            if not args.json:
+                _print_checks(task.id, found[task.id])
     failed = sum(not check.passed for checks in found.values() for check in checks)
     if args.json:
-        print(json.dumps({name: [dataclasses.asdict(check) for check in checks] for name, checks in found.items()}))
-    else:
+        rows = {name: [dataclasses.asdict(check) for check in checks] for name, checks in found.items()}
+        print(json.dumps(rows | {name: {"error": words} for name, words in errors.items()}))
+    elif found:
         print(f"{len(found)} tasks, {sum(map(len, found.values()))} checks, {failed} failed.")
-    return 1 if failed else 0
+    return _tell(errors) or bool(failed)
 
 
 def _validate_one(task: Any, args: argparse.Namespace) -> list[Any]:
     from rewardrate import config as configs
-    from rewardrate.environments.mle import load, validation
+    from rewardrate.environments.mle import validation
     from rewardrate.environments.mle.environment import Settings
     from rewardrate.environments.mle.preparation import prepare
     from rewardrate.sandbox import Pool
@@ -243,9 +275,8 @@ def _validate_one(task: Any, args: argparse.Namespace) -> list[Any]:
         names = validation.scripts(task)
         with Pool() as pool, Progress(f"{task.id}: scripts", len(names)) as bar:
             measured = validation.measure(task, pool, settings, on_done=bar)
-        if args.measure:
-            validation.write_leaderboard(task, measured)
-            task = load(str(task.folder), data=args.data)
+    if args.measure:
+        return validation.check_and_write(task, measured)
     checks = list(validation.prepare_and_check(task))
     return checks + (list(validation.check_references(task, measured)) if measured else [])
 
@@ -261,11 +292,12 @@ def _print_checks(name: str, checks: Sequence[Any]) -> None:
 
 
 def _run_arguments(parser: Parser) -> None:
-    parser.add_argument("task", help="name or folder")
+    parser.add_argument("task", help="name, folder, or mlebench:ID")
     parser.add_argument("script", type=Path, help="Python file to run")
     parser.add_argument("--split", choices=("reward", "report"), default="reward", help="rows to grade on")
     parser.add_argument("--clock", choices=("wall", "cpu", "warm"), default="wall", help="which seconds are priced")
     _flag_data(parser)
+    parser.flag_leaderboards()
     parser.flag_set("reward=percentile")
     parser.flag_json()
 
@@ -276,32 +308,32 @@ def _run(args: argparse.Namespace) -> int:
     from rewardrate.environments.mle.environment import Settings
     from rewardrate.sandbox import Pool
 
-    settings = configs.load(Settings, None, args.overrides)
+    settings = configs.load(Settings, None, overrides_of(args, leaderboards=args.leaderboards))
     try:
         code = args.script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("script", str(args.script), f"it cannot be read as text ({error})") from None
     with Pool(clock=args.clock) as pool:
-        environment = MachineLearning(load(args.task, data=args.data), pool, settings)
+        task = load(args.task, data=args.data, leaderboards=settings.leaderboards)
+        environment = MachineLearning(task, pool, settings)
         (outcome,) = environment.run([code], split=args.split)
     if args.json:
         print(json.dumps({key: value for key, value in dataclasses.asdict(outcome).items() if key != "code"}))
         return 0 if outcome.valid else 1
     if outcome.output and not outcome.valid:
-        sys.stderr.write(outcome.output.rstrip() + "\n")
+        sys.stderr.write(harmless(outcome.output.rstrip()) + "\n")
     earned = (
         f"reward {outcome.reward:.4f}, {outcome.reward / outcome.seconds:.4f} per second"
         if outcome.valid
         else "invalid"
     )
-    print(f"{outcome.status}: {outcome.message}")
+    print(harmless(f"{outcome.status}: {outcome.message}"))
     print(f"{earned}; {outcome.seconds:.2f} s ({outcome.clock}), isolated by {outcome.level}")
     return 0 if outcome.valid else 1
 
 
 def _doctor_arguments(parser: Parser) -> None:
-    text = "folder of leaderboards (rank,score) for MLE-Bench tasks whose own are Git-LFS pointers"
-    parser.add_argument("--leaderboards", type=Path, metavar="DIR", help=text)
+    parser.flag_leaderboards()
     parser.add_argument("--data", type=Path, metavar="DIR", help="where MLE-Bench keeps its data (default: its own)")
     parser.flag_json()
 

@@ -1,13 +1,15 @@
+import json
 import math
 import pickle
-import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
 import mlebench_standin as standin
 from rewardrate.environments.mle import lite, mlebench, mlebench_package
 from rewardrate.errors import InputError
+from rewardrate.sandbox.runner import isolation
 
 SPOOKY, CACTUS, INSULTS = standin.SPOOKY, standin.CACTUS, standin.INSULTS
 HALVES = b"id,p\n0,0.5\n1,0.5\n2,0.5\n3,0.5\n"
@@ -125,6 +127,57 @@ def test_a_git_lfs_pointer_is_refused_with_the_remedy(place):
         mlebench.load(SPOOKY, data_dir=place / "data")
 
 
+def test_the_prefix_takes_leaderboards_and_a_shipped_task_refuses_them(place):
+    from rewardrate.environments.mle import load
+
+    task = load(f"mlebench:{SPOOKY}", data=place / "data", leaderboards=place / "boards")
+    assert task.leaderboard == (0.0, 0.5, 0.7, 1.1)
+    with pytest.raises(InputError, match="digits8x8 has its own"):
+        load("digits8x8", leaderboards=place / "boards")
+
+
+def test_a_recipe_names_the_leaderboards(place):
+    from rewardrate import config
+    from rewardrate.training.recipe import Recipe
+    from rewardrate.training.worlds import world
+
+    standin.prepare(place / "site/mlebench/default-data")
+    given = [f"task=mlebench:{SPOOKY}", f"environment.leaderboards={place / 'boards'}"]
+    recipe = config.load(Recipe, config.find_recipe("mle-bench-paper"), given)
+    assert world(recipe).task.leaderboard == (0.0, 0.5, 0.7, 1.1)
+    with pytest.raises(InputError, match=r"--leaderboards DIR \(environment\.leaderboards in a recipe\)"):
+        world(config.load(Recipe, config.find_recipe("mle-bench-paper"), given[:1]))
+
+
+@pytest.mark.skipif(not isolation().level.name.startswith("namespaces"), reason="this machine allows no namespaces")
+def test_the_commands_take_leaderboards(place, capsys):
+    from rewardrate.cli.main import main
+
+    own = ["--data", str(place / "data"), "--leaderboards", str(place / "boards"), "--json"]
+    assert main(["tasks", "show", f"mlebench:{SPOOKY}", *own]) == 0
+    assert len(json.loads(capsys.readouterr().out)["leaderboard"]) == 4
+    script = place / "script.py"
+    script.write_text("import shutil\nshutil.copy('data/sample_submission.csv', 'submission.csv')\n")
+    assert main(["tasks", "run", f"mlebench:{SPOOKY}", str(script), "--set", "cores=1", *own]) == 0
+    assert json.loads(capsys.readouterr().out)["reward"] == 2 / 4
+    assert main(["train", "mle-bench-paper", "--leaderboards", str(place / "boards"), "--dry-run"]) == 0
+    assert f'leaderboards = "{place / "boards"}"' in capsys.readouterr().out
+
+
+def test_a_zipped_sample_submission_is_read(place):
+    import zipfile
+
+    from rewardrate.environments.mle import prompts
+
+    sample = place / "data" / SPOOKY / "prepared/public/sample_submission.csv"
+    with zipfile.ZipFile(sample.with_suffix(".csv.zip"), "w") as archive:
+        archive.writestr("sample_submission.csv", sample.read_text())
+    spooky = mlebench.load(SPOOKY, data_dir=place / "data", leaderboards=place / "boards")
+    zipped = replace(spooky, sample=sample.with_suffix(".csv.zip"))
+    assert zipped.form == spooky.form
+    assert "id,p\n0,0.5\n" in prompts.build(zipped)[-1]["content"]
+
+
 def test_a_leaderboard_that_says_the_opposite_is_refused(place):
     (place / "boards" / f"{SPOOKY}.csv").write_text("rank,score\n1,0.9\n2,0.1\n")
     with pytest.raises(InputError, match="its order says maximize"):
@@ -167,10 +220,49 @@ def test_a_grader_of_another_metric_is_refused(place):
         mlebench.load(CACTUS, data_dir=place / "data")
 
 
-def test_a_grader_that_refuses_the_right_answers_is_never_charged_to_the_submission(spooky):
-    sys.modules[f"mlebench.competitions.{SPOOKY}.grade"].WORKS = False
+def change_grader(place, old, new):
+    file = place / "site/mlebench/competitions" / SPOOKY / "grade.py"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
+def test_a_grader_that_refuses_the_right_answers_is_never_charged_to_the_submission(spooky, place):
+    change_grader(place, "WORKS = True", "WORKS = False")
     with pytest.raises(InputError, match=r"it refuses even the right answers: log_loss\(\) got an unexpected"):
         spooky.grade(HALVES)
+
+
+@pytest.mark.parametrize(
+    ("does", "says"), [("import sys; sys.exit(0)", "SystemExit"), ("import os; os._exit(0)", "exit code 0")]
+)
+def test_a_grader_that_ends_its_process_ends_nothing_else(spooky, place, does, says):
+    change_grader(
+        place, '    if submission[0]["p"] == "none":\n', f'    if submission[0]["p"] == "none":\n        {does}\n'
+    )
+    grade = spooky.grade(HALVES.replace(b"0,0.5", b"0,none"))
+    assert not grade.valid
+    assert says in grade.message
+    assert spooky.grade(HALVES).valid
+
+
+def test_a_grader_that_ends_its_process_on_the_right_answers_too_is_never_charged(spooky, place):
+    change_grader(place, "    if not WORKS:\n", "    import sys; sys.exit(0)\n    if not WORKS:\n")
+    with pytest.raises(InputError, match=r"it refuses even the right answers: .*SystemExit\(0\)"):
+        spooky.grade(HALVES)
+
+
+def test_a_task_whose_code_ends_the_process_on_import_is_refused(place):
+    change_grader(place, "WORKS = True", "import sys; sys.exit(0)")
+    with pytest.raises(InputError, match="MLE-Bench cannot load it"):
+        mlebench.load(SPOOKY, data_dir=place / "data", leaderboards=place / "boards")
+
+
+def test_a_grader_that_a_submission_keeps_busy_is_stopped_and_the_submission_charged(spooky, place):
+    change_grader(place, '    if submission[0]["p"] == "none":\n', '    while submission[0]["p"] == "none":\n')
+    change_grader(place, "        return None", "        pass")
+    assert spooky.grade(HALVES).valid
+    grade = replace(spooky, grading_seconds=3.0).grade(HALVES.replace(b"0,0.5", b"0,none"))
+    assert grade == mlebench.Grade(False, None, "the grader failed on it: it took more than 3 s")
 
 
 def test_data_that_go_away_are_never_charged_to_the_submission(spooky):

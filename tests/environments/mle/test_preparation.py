@@ -2,11 +2,12 @@ import os
 import shutil
 import stat
 import threading
+from dataclasses import replace
 
 import pytest
 
 from rewardrate.environments.mle import load
-from rewardrate.environments.mle.preparation import checksums, current, prepare
+from rewardrate.environments.mle.preparation import _rows, checksums, current, prepare
 from rewardrate.errors import InputError
 
 
@@ -78,3 +79,93 @@ def test_two_that_prepare_at_once_wait_for_each_other(own):
     for thread in threads:
         thread.join()
     assert sorted(made) == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("import sys\n\ndef prepare(raw, public, private):\n    sys.exit(0)\n", r"it raised SystemExit\(0\) before"),
+        ("import os\n\ndef prepare(raw, public, private):\n    os._exit(0)\n", "ended its process with exit code 0"),
+        ("import sys\nsys.exit(0)\n", "SystemExit"),
+        ("def prepare(raw, public, private):\n    raise KeyboardInterrupt\n", "KeyboardInterrupt"),
+        ("import os\n\ndef prepare(raw, public, private):\n    os.abort()\n", "signal 6"),
+    ],
+)
+def test_a_prepare_that_ends_the_process_is_an_error_that_names_the_task(own, body, why):
+    prepare(own)
+    (own.folder / "prepare.py").write_text(body)
+    with pytest.raises(InputError, match=why) as error:
+        prepare(own)
+    assert ": tumours: " in str(error.value), "also where the folder's path is too long to be shown"
+    assert (own.public / "train.csv").is_file(), "the old data stay"
+    assert {path.name for path in own.public.parents[1].iterdir()} == {"prepared", "raw", ".lock"}
+
+
+def changed(own, line):
+    """The page's prepare.py with a line before the tables are written."""
+    path = own.folder / "prepare.py"
+    path.write_text(path.read_text().replace("    write_splits(", f"    {line}\n    write_splits(", 1))
+    return own
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("test.loc[3, 'benign'] = None", "1 of 200 answers in column 'benign' are missing or not finite; leave these"),
+        ("test['benign'] = float('inf')", "200 of 200 answers in column 'benign'"),
+        ("test['benign'] = test['benign'].astype(object); test.loc[:4, 'benign'] = 'nan'", "5 of 200 answers"),
+        ("test = test[:0]", r"public/test\.csv has no rows"),
+        ("train = train[:0]", r"public/train\.csv has no rows"),
+    ],
+)
+def test_tables_without_rows_and_answers_that_are_no_answers_are_refused(own, line, why):
+    with pytest.raises(InputError, match=why) as error:
+        prepare(changed(own, line))
+    assert "prepare.py" in str(error.value)
+    assert not own.public.exists()
+
+
+def test_a_class_may_be_called_nan_among_words(own):
+    changed(own, "test['benign'] = ['nan', 'yes'] * 100")
+    assert prepare(own)
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("sklearn/datasets/dat", "did you mean 'sklearn/datasets/data'"),
+        ("sklern/datasets/data", "install the package"),
+        ("sklearn/dataset/data", "install the package"),
+    ],
+)
+def test_a_hidden_path_that_does_not_exist_is_refused_before_and_after_data_are_made(own, path, remedy):
+    good = own.folder / "config.yaml"
+    text = good.read_text()
+    for made in (False, True):
+        good.write_text(text.replace("hide: [sklearn/datasets/data]", f"hide: [sklearn/datasets/data, {path}]"))
+        with pytest.raises(InputError, match=f"source.hide = '{path}': tumours: there is no such path.*{remedy}"):
+            prepare(load(str(own.folder), data=own.public.parents[2]))
+        assert own.public.exists() == made
+        good.write_text(text)
+        prepare(own)
+
+
+@pytest.mark.parametrize(
+    ("content", "accepted"), [(b"id,text\n1,\xff\xfe\n", False), (b"id,text\n1," + b"x" * 200_000 + b"\n", True)]
+)
+def test_a_table_that_is_no_text_is_refused_by_name_and_a_long_cell_is_not(tmp_path, content, accepted):
+    (tmp_path / "train.csv").write_bytes(content)
+    if accepted:
+        assert len(next(iter(_rows(tmp_path / "train.csv")))["text"]) == 200_000
+    else:
+        with pytest.raises(InputError, match=r"train\.csv.*no table in UTF-8"):
+            list(_rows(tmp_path / "train.csv"))
+
+
+def test_prepared_data_are_used_where_the_package_they_come_from_is_not_installed(own):
+    prepare(own)
+    gone = replace(own, source=replace(own.source, package="no-such-package", hide=("no_such_package/data",)))
+    assert not prepare(gone)
+    here = replace(own, source=replace(own.source, package="numpy", hide=("no_such_package/data",)))
+    with pytest.raises(InputError, match="no such path below site-packages"):
+        prepare(here)

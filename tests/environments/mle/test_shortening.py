@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import gaps
 from odd_programs import Programs, compiles
+from rewardrate.environments.mle.selection import gap
 from rewardrate.environments.mle.shortening import Shortened, shorten
 from rewardrate.errors import InputError
 
@@ -235,6 +236,24 @@ def test_bad_arguments_are_named():
 def test_warnings_of_the_script_are_not_ours(capsys):
     assert shorten('x = "\\d"  # c\nif x is 1: pass\n', 28, len).complete
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_script_that_would_take_long_to_understand_keeps_its_last_lines():
+    code = "import csv\n" + "a = b\n" * 9_000 + "print(a)\n"
+    short = shorten(code, 100, len)
+    assert short.code == gap(short.dropped_lines) + code[-len(short.code) + len(gap(short.dropped_lines)) :]
+    assert short.code.endswith("a = b\nprint(a)\n")
+    assert not short.complete
+
+
+def test_what_breaks_in_shortening_costs_the_structure_and_not_the_run():
+    def clumsy(text):
+        if "pass" in text and "# ..." not in text and text != code:
+            raise MemoryError
+        return len(text)
+
+    code = "# why\nx = 1\npass\n" + "y = 2\n" * 20
+    assert shorten(code, 60, clumsy).code.startswith("# ... ")
 
 
 # ---------------------------------------------------------------- real files

@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -54,8 +55,6 @@ def test_a_task_that_is_not_prepared_says_how(folder, tmp_path):
 
 
 def test_data_that_another_prepare_py_made_are_not_taken_for_ones_own(task, tmp_path):
-    import shutil
-
     copy = tmp_path / "tumours"
     shutil.copytree(task.folder, copy)
     (copy / "prepare.py").write_text((copy / "prepare.py").read_text() + "# other\n")
@@ -133,3 +132,41 @@ def test_a_class_called_none_is_a_class(task, tmp_path):
     right = lambda submission, answers: float((submission["kind"] == answers["kind"]).mean())
     own = replace(task, public=tmp_path / "public", private=tmp_path / "private", grade_function=right)
     assert own.grade(b"id,kind\n1,None\n2,NA\n").score == 1.0
+
+
+def with_grader(task, place, body):
+    """The task with another grade.py."""
+    copy = place / task.id
+    shutil.copytree(task.folder, copy)
+    (copy / "grade.py").write_text("import os, sys, time\n\ndef grade(submission, answers):\n" + body)
+    return replace(load(str(copy), data=task.public.parents[2]), grading_seconds=5.0)
+
+
+ODD = "    odd = submission['benign'].max() > 5\n"
+
+
+@pytest.mark.parametrize("does", ["sys.exit(0)", "os._exit(0)", "os.kill(os.getpid(), 9)", "time.sleep(600)"])
+def test_a_grader_that_does_not_come_back_is_the_submissions_failure_if_the_sample_fares_better(
+    task, sample, tmp_path, does
+):
+    own = with_grader(task, tmp_path, f"{ODD}    if odd: {does}\n    return 0.5\n")
+    assert own.grade(sample).score == 0.5
+    bad = own.grade(submission(task, [7] * len(task.form.ids)))
+    assert (bad.valid, bad.score) == (False, None)
+    assert bad.message.startswith("the grader failed on it: ")
+    assert own.grade(sample).score == 0.5
+
+
+@pytest.mark.parametrize("does", ["sys.exit(0)", "os._exit(0)", "time.sleep(600)"])
+def test_a_grader_that_never_comes_back_is_the_tasks_own_fault(task, sample, tmp_path, does):
+    own = with_grader(task, tmp_path, f"    {does}\n")
+    with pytest.raises(InputError, match=r"grade\.py = .*: tumours: on the sample submission it .*; let it return"):
+        own.grade(sample)
+
+
+def test_a_function_given_as_a_grader_cannot_end_the_process_either(task, sample):
+    def leave(submission, answers):
+        raise SystemExit(0)
+
+    with pytest.raises(InputError, match="on the sample submission it raised SystemExit"):
+        replace(task, grade_function=leave).grade(sample)

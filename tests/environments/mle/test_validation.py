@@ -1,3 +1,6 @@
+import shutil
+from dataclasses import replace
+
 import pytest
 
 from rewardrate.environments.mle import load, validation
@@ -19,14 +22,52 @@ def test_a_sound_task_passes_every_check_of_its_grader(task):
 
 
 def test_a_grader_that_likes_everything_is_found_out(task):
-    from dataclasses import replace
-
     lax = replace(task, grade_function=lambda submission, answers: 0.99)
     failed = [check.name for check in validation.check_answers(lax) if not check.passed]
     assert "the true answers beat every reference (reward)" in failed
     flat = replace(task, grade_function=lambda submission, answers: 1.0 if submission["benign"].nunique() > 1 else 0.5)
     failed = [check.name for check in validation.check_answers(flat) if not check.passed]
-    assert failed == ["true answers on the wrong rows are worth little"]
+    assert failed == [
+        "the true answers beat answers with mistakes (reward)",
+        "the true answers beat answers with mistakes (report)",
+        "true answers on the wrong rows are worth little",
+    ]
+
+
+def test_a_direction_that_is_the_wrong_way_round_is_found_without_any_leaderboard(task):
+    wrong = replace(task, direction="minimize", references=())
+    failed = {check.name: check.found for check in validation.check_answers(wrong) if not check.passed}
+    assert "the true answers beat the sample submission (reward)" in failed
+    assert "the true answers beat answers with mistakes (report)" in failed
+    assert all("`direction: minimize` in config.yaml" in found for found in failed.values())
+
+
+def test_a_measurement_is_written_only_when_every_check_passes(folder, tmp_path):
+    import shutil
+
+    copy = tmp_path / "tumours"
+    shutil.copytree(folder, copy)
+    (copy / "leaderboard.csv").unlink()
+    own = load(str(copy), data=tmp_path / "data")
+    rows = [row("01_one_measure", 0.94), row("02_logistic", 0.995), row("00_copy_sample", 0.5)]
+    wrong = validation.check_and_write(replace(own, direction="minimize"), rows)
+    assert not wrong[-1].passed
+    assert not (copy / "leaderboard.csv").exists()
+    assert any("wrong way round" in check.found for check in wrong)
+    broken = validation.check_and_write(own, [*rows[:1], row("02_logistic", None, status="error")])
+    assert not broken[-1].passed
+    assert list(copy.glob("leaderboard*")) == []
+    right = validation.check_and_write(own, rows)
+    assert [check for check in right if not check.passed] == []
+    assert [reference.script for reference in load(str(copy)).references] == ["02_logistic", "01_one_measure"]
+
+
+def test_a_hidden_path_that_is_not_there_fails(task):
+    (good,) = validation.check_hiding(task)
+    assert good.passed
+    typo = replace(task, source=replace(task.source, hide=("sklearn/datasets/data", "sklearn/datasets/dta")))
+    (bad,) = validation.check_hiding(typo)
+    assert (bad.passed, bad.found) == (False, "sklearn/datasets/dta")
 
 
 def row(script, score, **changes):
@@ -58,8 +99,6 @@ def test_a_script_that_failed_is_not_written_into_a_leaderboard(task):
 
 @boxed
 def test_reference_scripts_are_run_graded_on_both_splits_and_written_best_first(folder, tmp_path):
-    import shutil
-
     copy = tmp_path / "tumours"
     shutil.copytree(folder, copy)
     own = load(str(copy), data=tmp_path / "data")

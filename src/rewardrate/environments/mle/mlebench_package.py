@@ -96,7 +96,7 @@ def _competition_of(package: Path, id: str, data: Path, leaderboard: Path | None
     with LOCK, _logging_kept(), _quiet():
         try:
             found = parts.registry.registry.set_data_dir(data).get_competition(id)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             rule = f"MLE-Bench cannot load it ({type(error).__name__}: {error})"
             raise InputError("task", id, rule, _import_remedy(error)) from error
     return found if leaderboard is None else dataclasses.replace(found, leaderboard=leaderboard)
@@ -122,12 +122,12 @@ def _modules_of(package: Path) -> Modules:
     with LOCK, _own_folder(), _logging_kept(), _quiet():
         try:
             return Modules(*(importlib.import_module(f"mlebench.{name}") for name in names))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             rule = f"MLE-Bench cannot be imported ({type(error).__name__}: {error})"
             raise InputError("mlebench", str(package), rule, _import_remedy(error)) from error
 
 
-def _import_remedy(error: Exception) -> str:
+def _import_remedy(error: BaseException) -> str:
     name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
     return f"pip install {PIP_NAMES.get(name, name)}" if name else "install MLE-Bench again (docs/mle-bench.md)"
 

@@ -155,5 +155,6 @@ def writes(statement: ast.AST) -> bool:
 def _writing(call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     modes = [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "mode")]
-    opens = name == "open" and any(isinstance(mode, ast.Constant) and "r" not in str(mode.value) for mode in modes)
+    known = [mode.value for mode in modes if isinstance(mode, ast.Constant)]
+    opens = name == "open" and any(isinstance(mode, str) and "r" not in mode for mode in known)
     return opens or name in WRITING_CALLS

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rewardrate.environments.mle.folder import function
+from rewardrate.environments.mle.hiding import require_paths
 from rewardrate.environments.mle.task import MANIFEST, Task
+from rewardrate.environments.mle.task_process import CodeEnded, TaskCode
 from rewardrate.errors import InputError, MissingExtra
 
-PUBLIC = ("train.csv", "test.csv", "sample_submission.csv")
+MISSING = {"", "nan", "-nan", *(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))}
 NEEDED = ("public/sample_submission.csv", "private/test.csv")
 
 
@@ -25,6 +28,7 @@ def prepare(task: Task, *, again: bool = False) -> bool:
 
     Two processes that prepare the same task wait for each other. A failure leaves what was there before.
     """
+    require_paths(task)
     place = task.public.parent
     place.parent.mkdir(parents=True, exist_ok=True)
     with _lock(place.parent):
@@ -64,9 +68,13 @@ def _make(task: Task, fresh: Path) -> dict[str, str]:
     for folder in (raw, public, private):
         folder.mkdir(exist_ok=True)
     try:
-        function(task.folder / "prepare.py", "prepare")(raw, public, private)
+        TaskCode(task.folder / "prepare.py", "prepare")(raw, public, private)
     except (InputError, MissingExtra, OSError):
         raise
+    except CodeEnded as ended:
+        rule = f"{task.id}: {ended} before the data were made"
+        remedy = "let it return, or raise an error that says why"
+        raise InputError("prepare.py", str(task.folder), rule, remedy) from None
     except Exception as error:
         raise InputError("prepare.py", str(task.folder), f"it failed: {' '.join(repr(error).split())}") from error
     for name in NEEDED:
@@ -74,6 +82,7 @@ def _make(task: Task, fresh: Path) -> dict[str, str]:
             raise InputError("prepare.py", str(task.folder), f"it did not write {name}")
     if not any(public.iterdir()):
         raise InputError("prepare.py", str(task.folder), "it wrote nothing that scripts could read")
+    _check_tables(task, fresh)
     made = _digests(fresh)
     sizes = {name: [digest, (fresh / name).stat().st_size] for name, digest in made.items()}
     manifest = {"task": task.id, "prepare.py": _digest(task.folder / "prepare.py"), "files": sizes}
@@ -96,6 +105,42 @@ def _check(task: Task, made: dict[str, str]) -> None:
             raise InputError(
                 f"{task.id}/{name}", made.get(name, "not made"), "it is not the file that was measured", remedy
             )
+
+
+def _check_tables(task: Task, fresh: Path) -> None:
+    """No table is empty, and every answer is there: a label that is missing or infinite spoils every score."""
+    for name in ("public/train.csv", "public/test.csv", *NEEDED):
+        if (fresh / name).is_file() and not any(_rows(fresh / name)):
+            raise InputError("prepare.py", str(task.folder), f"{name} has no rows", "check what it reads and selects")
+    columns = list(next(iter(_rows(fresh / NEEDED[0]))))
+    answers = list(_rows(fresh / NEEDED[1]))
+    for name in [name for name in columns[1:] if name in answers[0]] or [
+        name for name in answers[0] if name != columns[0]
+    ]:
+        cells = [(row.get(name) or "").strip().lower() for row in answers]
+        bad = [cell in MISSING for cell in cells]
+        numbers = all(_is_number(cell) for cell, is_bad in zip(cells, bad, strict=True) if not is_bad)
+        if count := sum(is_bad and (numbers or not cell) for cell, is_bad in zip(cells, bad, strict=True)):
+            rule = f"private/test.csv: {count} of {len(cells)} answers in column {name!r} are missing or not finite"
+            raise InputError("prepare.py", str(task.folder), rule, "leave these rows out of the test table")
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from csv.DictReader(file)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError("prepare.py", path.name, f"it is no table in UTF-8 ({error})") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
 def _swap(fresh: Path, place: Path) -> None:

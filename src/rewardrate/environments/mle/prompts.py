@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Sequence
 
+from rewardrate.environments.fences import fenced, unfenced
 from rewardrate.environments.mle import schema
+from rewardrate.environments.mle.selection import most
 from rewardrate.environments.mle.shortening import shorten
 from rewardrate.environments.mle.task import Task
 from rewardrate.environments.outcome import Message, Parent
@@ -28,6 +30,7 @@ EFFICIENCY = """\
 Keep running time and memory low: train on a part of the rows, or on fewer features (selected or sparse), rather than on
 everything there is."""
 PACKAGES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels", "lightgbm", "xgboost", "torch")
+TRIES = 4  # at fitting a parent's code into what is left of a prompt
 MODULES = {"scikit-learn": "sklearn"}
 
 
@@ -47,22 +50,40 @@ def build(
     """
     seconds = task.limit_seconds if limit_seconds is None else limit_seconds
 
-    def write(task: Task, parent: Parent | None) -> str:
-        return _compact(task, parent) if compact else _full(task, parent, seconds)
+    def chat(parent: Parent | None) -> list[Message]:
+        if compact:
+            return [{"role": "user", "content": _compact(task, parent)}]
+        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": _full(task, parent, seconds)}]
 
-    if parent is None or limit_tokens is None:
-        text = write(task, parent)
-    else:
-        spare = limit_tokens - count(write(task, Parent("", parent.message))) - (0 if compact else count(SYSTEM))
-        short = shorten(parent.code, max(0, spare), count)
-        text = write(task, Parent(short.code, parent.message))
-    system = [] if compact else [{"role": "system", "content": SYSTEM}]
-    messages = [*system, {"role": "user", "content": text}]
-    used = sum(count(message["content"]) for message in messages)
-    if limit_tokens is not None and used > limit_tokens:
+    def size(parent: Parent | None) -> int:
+        return sum(count(message["content"]) for message in chat(parent))
+
+    if limit_tokens is None:
+        return chat(parent)
+    if parent is not None:
+        parent = _fitted(parent, limit_tokens, size, count)
+    if (used := size(parent)) > limit_tokens:
         remedy = "use the compact form, or a larger limit"
         raise InputError("limit_tokens", limit_tokens, f"the prompt of {task.id} needs {used}", remedy)
-    return messages
+    return chat(parent)
+
+
+def _fitted(parent: Parent, limit: int, size: Callable[[Parent], int], count: Callable[[str], int]) -> Parent:
+    """The parent, its code shortened until the prompt fits; a message too long for that is cut.
+
+    A few tries, because `size` is not the sum of its parts: a longer fence, or tokens that differ where parts meet.
+    """
+    message = parent.message
+    if size(Parent("", message)) > limit:
+        message = message[: most(len(message), lambda kept: size(Parent("", message[:kept])) <= limit)]
+    spare = limit - size(Parent("", message))
+    for _ in range(TRIES):
+        shorter = Parent(shorten(parent.code, max(0, spare), count).code, message)
+        excess = size(shorter) - limit
+        if excess <= 0:
+            return shorter
+        spare -= excess
+    return Parent("", message)
 
 
 def installed_packages() -> tuple[str, ...]:
@@ -92,7 +113,7 @@ def _full(task: Task, parent: Parent | None, limit_seconds: float) -> str:
 
 def _previous(parent: Parent) -> str:
     return (
-        f"\nThe previous solution is\n```python\n{parent.code.rstrip()}\n```\n"
+        f"\nThe previous solution is\n{fenced(parent.code)}\n"
         f"\nIts result or error was\n```\n{unfenced(parent.message)}\n```\n"
     )
 
@@ -120,11 +141,6 @@ def _few(names: Sequence[str], most: int = 12) -> str:
     """Names in a row; of many the first and the last."""
     shown = list(names) if len(names) <= most else [*names[: most - 4], "...", *names[-3:]]
     return ",".join(shown) or "none"
-
-
-def unfenced(text: str) -> str:
-    """Text that cannot close a fence or open another: it comes from an untrusted script."""
-    return text.replace("```", "'''").replace("~~~", "---")
 
 
 def _flat(text: str) -> str:

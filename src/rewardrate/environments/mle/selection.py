@@ -143,10 +143,15 @@ class _Script:
     def shown(self, kept: Iterable[int]) -> str:
         """The kept leaves with what begins the blocks around them; `dropped` counts the lines that are left out."""
         chosen = set(kept)
-        chosen |= {place for place, function in self.declarations if not chosen.isdisjoint(function)}
+        before = self._before(chosen)
+        chosen |= {place for place, inside in self.declarations if before[inside.start] < before[inside.stop]}
         self.dropped = 0
-        before = [0, *accumulate(place in chosen for place in range(len(self.leaves)))]
+        before = self._before(chosen)
         return "".join(self._written(self.parts, 0, len(self.lines), "", before)) if chosen else ""
+
+    def _before(self, chosen: set[int]) -> list[int]:
+        """How many of the leaves above each place are chosen."""
+        return [0, *accumulate(place in chosen for place in range(len(self.leaves)))]
 
     def _written(
         self, parts: Sequence[Leaf | Block], at: int, end: int, indent: str, before: Sequence[int]
@@ -284,11 +289,13 @@ def _distances(leaves: Sequence[Leaf], seeds: Iterable[int]) -> dict[int, int]:
     for leaf in leaves:
         for name in _touched(leaf):
             makers.setdefault(name, []).append(leaf.place)
+    blocks = {id(block): block for leaf in leaves for block in leaf.within}
+    heads = {key: _head_names(block) for key, block in blocks.items()}
     distances = dict.fromkeys(seeds, 0)
     queue = deque(distances)
     while queue:
         place = queue.popleft()
-        for name in _used(leaves[place]):
+        for name in _used(leaves[place].statements).union(*(heads[id(block)] for block in leaves[place].within)):
             for maker in makers.pop(name, ()):  # once: the first to ask for a name is the nearest
                 if maker not in distances:
                     distances[maker] = distances[place] + 1
@@ -338,14 +345,16 @@ def _builds_model(statement: ast.stmt) -> bool:
     return False
 
 
-def _used(leaf: Leaf) -> set[str]:
-    """Names that a leaf and the first lines of the blocks around it read."""
-    body = list(leaf.statements)
-    for block in leaf.within:
-        heads = [value for name, value in ast.iter_fields(block) if name not in ("body", "orelse", "finalbody")]
-        body += [ast.Expr(head) for head in heads if isinstance(head, ast.expr)]
-        body += [ast.Expr(item.context_expr) for item in getattr(block, "items", ())]
-    names = names_of(ast.Module(body, []))
+def _head_names(block: ast.stmt) -> set[str]:
+    """Names that the first lines of a block read."""
+    heads = [value for name, value in ast.iter_fields(block) if name not in ("body", "orelse", "finalbody")]
+    parts = [head for head in heads if isinstance(head, ast.expr)]
+    return _used([ast.Expr(part) for part in [*parts, *(item.context_expr for item in getattr(block, "items", ()))]])
+
+
+def _used(statements: list[ast.stmt]) -> set[str]:
+    """Names that statements read."""
+    names = names_of(ast.Module(statements, []))
     return names.used | names.later
 
 

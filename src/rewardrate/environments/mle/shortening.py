@@ -11,8 +11,8 @@ Steps, in order, until it fits:
 
 After steps 1 to 3 the syntax tree is that of the parent, docstrings aside, and the result is `complete`. A docstring
 stays where it is all of a body, where it shares its lines, and where the script reads docstrings. The statements kept
-in step 4 are those of step 3, line for line, and the result compiles. Of a script that does not compile, the largest
-tail of whole lines is kept.
+in step 4 are those of step 3, line for line, and the result compiles. Of a script that does not compile, that has more
+than MOST_STEPS steps for the compiler, or that breaks any of the steps above, the largest tail of whole lines is kept.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ import re
 import tokenize
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
-from rewardrate.environments.mle.programs import parsed, quiet
+from rewardrate.environments.mle.programs import quiet, weighed
 from rewardrate.environments.mle.selection import gap, most, select
 from rewardrate.errors import InputError
 
+MOST_STEPS = 10_000  # of the compiler: 50 kB as people write scripts, a few tenths of a second to shorten
 ENCODING = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
 READS_DOCSTRINGS = re.compile(r"__doc__|getdoc|doctest|docopt|\bhelp\s*\(")
 OPEN_STRINGS = {getattr(tokenize, name, None) for name in ("FSTRING_START", "TSTRING_START")} - {None}
@@ -61,9 +62,18 @@ def shorten(code: str, budget: int, count: Callable[[str], int]) -> Shortened:
     if count(code) <= budget:
         return Shortened(code, 0, True)
     text = code.replace("\r\n", "\n").replace("\r", "\n")  # as Python reads it, also inside strings
-    tree = parsed(text)
+    try:
+        found = _by_structure(text, budget, count)
+    except Exception:  # the script is untrusted, and one odd script must not end a run
+        found = None
+    return found or _tail(text, budget, count)
+
+
+def _by_structure(text: str, budget: int, count: Callable[[str], int]) -> Shortened | None:
+    """Steps 2 to 5; None for a script that Python cannot compile, or not soon enough."""
+    tree, _ = weighed(text, MOST_STEPS)
     if isinstance(tree, str):
-        return _tail(text, budget, count)
+        return None
     for bare in _bare(text, tree):
         text = bare
         if count(text) <= budget:
@@ -106,9 +116,9 @@ def _bare(text: str, tree: ast.Module) -> Iterable[str]:
         kept = line[: comments[row]].rstrip(" \t\f") if row in comments and row in busy else line
         first.append(kept + "\n")
         second.append((kept if row in inside else kept.rstrip(" \t\f")) + "\n")
-    meaning = _meaning(text)
     for result in dict.fromkeys(("".join(first), "".join(second))):
-        if meaning is None or _meaning(result) != meaning:
+        shorter, _ = weighed(result, MOST_STEPS)
+        if isinstance(shorter, str) or not _same_program(tree, shorter):
             return
         yield result
 
@@ -175,15 +185,28 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
-def _meaning(text: str) -> str | None:
-    """The syntax tree as text, docstrings aside; None when it cannot be had."""
-    tree = parsed(text)
-    if isinstance(tree, str):
-        return None
-    for node in ast.walk(tree):
-        if _has_spare_docstring(node):
-            del node.body[0]
-    try:
-        return ast.dump(tree)
-    except RecursionError:
-        return None
+def _same_program(first: ast.Module, second: ast.Module) -> bool:
+    """Whether two syntax trees are equal, docstrings aside.
+
+    Without recursion and without writing values out: a tree may be deeper than Python's stack, and Python refuses to
+    write out an integer of more than 4,300 digits.
+    """
+    waiting: list[tuple[Any, Any]] = [(first, second)]
+    while waiting:
+        one, other = waiting.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, ast.AST):
+            waiting += [(_field(one, name), _field(other, name)) for name in one._fields]
+        elif isinstance(one, list):
+            if len(one) != len(other):
+                return False
+            waiting += zip(one, other, strict=True)
+        elif one != other:
+            return False
+    return True
+
+
+def _field(node: ast.AST, name: str) -> Any:
+    value: Any = getattr(node, name, None)
+    return value[1:] if name == "body" and _has_spare_docstring(node) else value

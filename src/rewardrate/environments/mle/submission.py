@@ -9,6 +9,7 @@ import csv
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,7 +82,8 @@ def _rows(text: str, form: Form) -> list[list[str]]:
     try:
         header = [name.strip() for name in next(reader)]
         _check_header(header, form)
-        places = [header.index(name) for name in form.columns]
+        found = {name: place for place, name in enumerate(header)}
+        places = [found[name] for name in form.columns]
         for row in reader:
             if not row:
                 continue
@@ -105,13 +107,14 @@ def _check_header(header: list[str], form: Form) -> None:
     wanted = ",".join(form.columns[:SHOWN]) + (",..." if len(form.columns) > SHOWN else "")
     if "" in header or any(name.startswith("Unnamed:") for name in header):
         raise Refused(f"a column has no name (an index was written?); the header must be {wanted}; use index=False")
-    twice = sorted({name for name in header if header.count(name) > 1})
+    counts, known = Counter(header), set(form.columns)
+    twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
         raise Refused(f"column {_some(twice)} stands twice; the header must be {wanted}")
-    missing = [name for name in form.columns if name not in header]
+    missing = [name for name in form.columns if name not in counts]
     if missing:
         raise Refused(f"column {_some(missing)} is missing; the header must be {wanted}")
-    extra = [name for name in header if name not in form.columns]
+    extra = [name for name in header if name not in known]
     if extra:
         raise Refused(f"column {_some(extra)} does not belong there; the header must be {wanted}")
 
@@ -159,5 +162,5 @@ def _some(names: list[str]) -> str:
 
 
 def _short(text: str, most: int = 40) -> str:
-    text = repr(text)
+    text = repr(text[:most])
     return text if len(text) <= most else text[: most - 4] + "...'"

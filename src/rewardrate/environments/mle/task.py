@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rewardrate.environments.mle import rewards, submission
 from rewardrate.environments.mle.rewards import Direction, Kind
-from rewardrate.errors import InputError
+from rewardrate.environments.mle.task_process import CodeEnded, TaskCode
+from rewardrate.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +76,8 @@ class Task:
     source: Source = field(default_factory=Source)
     references: tuple[Reference, ...] = ()
     grade_function: Callable[[Any, Any], float] | None = None
+    grading_seconds: float = 60.0
+    "What the grader may take for one submission; one that makes it take longer is refused."
 
     @property
     def handle(self) -> str:
@@ -137,20 +140,22 @@ class Task:
             raise InputError("task", self.id, rule, remedy)
 
     def grade(self, data: bytes, split: Split = "reward") -> Grade:
-        """Judge a submission's bytes on one split. Never raises for what the bytes hold."""
+        """Judge a submission's bytes on one split. Never raises for what the bytes hold.
+
+        A grader that ends or hangs is the submission's failure, unless it does so on the sample submission too: that
+        is an InputError, and nobody is charged.
+        """
         try:
             columns = submission.read(data, self.form)
         except submission.Refused as refused:
             return Grade(False, None, str(refused))
-        frame = self._frame(columns)
-        rows = self._rows(split)
-        assert self.grade_function is not None
         try:
-            score = float(
-                self.grade_function(frame[rows].reset_index(drop=True), self._answers[rows].reset_index(drop=True))
-            )
-        except InputError:
-            raise  # the task's own fault, not the submission's
+            score = self._score(columns, split)
+        except (InputError, InfrastructureError):
+            raise  # the task's own fault, or this machine's, not the submission's
+        except CodeEnded as ended:
+            self._require_grader(ended)
+            return Grade(False, None, f"the grader failed on it: {ended}")
         except ValueError as error:
             return Grade(False, None, f"it cannot be graded: {' '.join(str(error).split())[:300]}")
         except Exception as error:  # a grader that stumbles over odd values must not end a run of hours
@@ -158,6 +163,29 @@ class Task:
         if not math.isfinite(score):
             return Grade(False, None, f"its score is not a number ({score}): the values are out of range")
         return Grade(True, score, "")
+
+    def _score(self, columns: Mapping[str, Any], split: Split) -> float:
+        """What the grader says to the columns of a submission."""
+        rows = self._rows(split)
+        tables = (table[rows].reset_index(drop=True) for table in (self._frame(columns), self._answers))
+        if isinstance(self.grade_function, TaskCode):
+            return float(self.grade_function(*tables, seconds=self.grading_seconds))
+        assert self.grade_function is not None
+        try:
+            return float(self.grade_function(*tables))
+        except SystemExit as end:
+            raise CodeEnded(f"it raised {end!r}") from None
+
+    def _require_grader(self, ended: CodeEnded) -> None:
+        """InputError if the grader does not come back from the sample submission either."""
+        try:
+            self._score(submission.read(self.sample_file.read_bytes(), self.form), "reward")
+        except CodeEnded as again:
+            remedy = "let it return the score, or raise ValueError to refuse a submission"
+            rule = f"{self.id}: on the sample submission {again}"
+            raise InputError("grade.py", str(self.folder), rule, remedy) from ended
+        except Exception:
+            return  # it says something about the sample: it is alive
 
     @cached_property
     def baseline(self) -> float:

@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rewardrate.environments.mle import preparation, rewards
+import numpy as np
+
+from rewardrate.environments.mle import leaks, preparation, rewards
 from rewardrate.environments.mle.environment import SUBMISSION, Settings, order
+from rewardrate.environments.mle.hiding import missing_paths
 from rewardrate.environments.mle.task import Grade, Reference, Split, Task, read_leaderboard
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Result
@@ -76,20 +79,38 @@ def check_grader(task: Task) -> Iterator[Check]:
 
 
 def check_answers(task: Task) -> Iterator[Check]:
-    """The true answers must beat every reference; the same answers on the wrong rows must be worth next to nothing."""
+    """The true answers must beat every reference and the sample; the more of them are wrong, the worse the score."""
     for split in ("reward", "report"):
         if split == "report" and not (task.private / "split.csv").exists():
             yield Check("there is a report split", False, "private/split.csv is missing")
             continue
-        perfect = task.grade(_answers_as_submission(task, shift=0), split)
+        perfect = task.grade(_answers_as_submission(task, np.arange(len(task.form.ids))), split)
         sound = perfect.score is not None and not any(
             rewards.better(entry, perfect.score, task.direction) for entry in task.leaderboard
         )
         yield Check(f"the true answers beat every reference ({split})", sound, _said(perfect))
-    moved = task.grade(_answers_as_submission(task, shift=1))
-    if task.leaderboard and moved.score is not None:
+        yield from _check_direction(task, perfect, split)
+    if not task.leaderboard:
+        return
+    beaten = rewards.better(task.best_reference, task.baseline, task.direction)
+    said = f"{task.best_reference:.6g} against {task.baseline:.6g}"
+    yield Check("the best reference beats the sample submission", beaten, said)
+    moved = task.grade(_answers_as_submission(task, np.roll(np.arange(len(task.form.ids)), len(task.form.ids) // 2)))
+    if beaten and moved.score is not None:
         worth = rewards.gain(moved.score, task.baseline, task.best_reference, task.direction)
         yield Check("true answers on the wrong rows are worth little", worth < 0.5, f"{_said(moved)}, gain {worth:.3f}")
+
+
+def _check_direction(task: Task, perfect: Grade, split: Split) -> Iterator[Check]:
+    """Whether `direction` is the metric's: the sample submission and answers with mistakes are worse than the truth."""
+    remedy = f"is `direction: {task.direction}` in config.yaml the wrong way round?"
+    mistaken = task.grade(_answers_as_submission(task, _mistaken_order(task)), split)
+    sample = task.grade(task.sample_file.read_bytes(), split)
+    for name, other in (("the sample submission", sample), ("answers with mistakes", mistaken)):
+        known = perfect.score is not None and other.score is not None
+        worse = known and rewards.better(perfect.score or 0.0, other.score or 0.0, task.direction)
+        said = f"{_said(perfect)} for the truth, {_said(other)} for the other" + ("" if worse else f"; {remedy}")
+        yield Check(f"the true answers beat {name} ({split})", worse, said)
 
 
 def scripts(task: Task) -> dict[str, str]:
@@ -135,18 +156,28 @@ def check_references(task: Task, measured: Sequence[Measured]) -> Iterator[Check
             yield _reproduced(task, row, known[row.script])
 
 
+def check_and_write(task: Task, measured: Sequence[Measured]) -> list[Check]:
+    """Check a task as if its leaderboard were this measurement, and write leaderboard.csv if every check passes."""
+    references = tuple(
+        Reference(row.score, row.script, row.report) for row in _ranked(task, measured) if row.score is not None
+    )
+    fresh = replace(task, references=references)
+    checks = [*prepare_and_check(fresh), *check_references(fresh, measured)]
+    if all(check.passed for check in checks):
+        return [*checks, Check("leaderboard.csv is written", True, str(write_leaderboard(task, measured)))]
+    return [*checks, Check("leaderboard.csv is written", False, "not before every other check passes")]
+
+
 def write_leaderboard(task: Task, measured: Sequence[Measured]) -> Path:
     """Write leaderboard.csv from a measurement, best first, all at once. Scripts that failed are an InputError."""
-    rows = [row for row in measured if row.script != COPY]
+    rows = _ranked(task, measured)
     for row in rows:
         if row.score is None:
             raise InputError(f"reference/{row.script}.py", row.status, f"it gave no score ({row.message})", "mend it")
-    rows.sort(key=lambda row: (row.score or 0.0) * (-1 if task.direction == "maximize" else 1))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["score", "report", "seconds", "cpu_seconds", "script", "source"])
     for row in rows:
-        assert row.score is not None
         report = "" if row.report is None else f"{row.report:.10g}"
         times = (f"{row.seconds:.3f}", f"{row.cpu_seconds:.3f}")
         writer.writerow([f"{row.score:.10g}", report, *times, row.script, "reference-solutions"])
@@ -156,6 +187,12 @@ def write_leaderboard(task: Task, measured: Sequence[Measured]) -> Path:
     read_leaderboard(partial, task.direction)
     os.replace(partial, path)
     return path
+
+
+def _ranked(task: Task, measured: Sequence[Measured]) -> list[Measured]:
+    """The reference scripts, best first."""
+    sign = -1 if task.direction == "maximize" else 1
+    return sorted((row for row in measured if row.script != COPY), key=lambda row: sign * (row.score or 0.0))
 
 
 def _measured(task: Task, name: str, result: Result) -> Measured:
@@ -193,12 +230,23 @@ def _with_cell(lines: list[str], place: int, cell: str) -> bytes:
     return "\n".join([*lines[:-1], ",".join(last)]).encode()
 
 
-def _answers_as_submission(task: Task, shift: int) -> bytes:
-    """The answers in the form of a submission, moved down by half a table if `shift`: right values, wrong rows."""
-    import numpy as np
+def _mistaken_order(task: Task) -> Any:
+    """Rows in which the lowest quarter of the answers has changed places with the highest."""
+    label = next(name for name in task._answers.columns if name != task.form.columns[0])
+    values = task._answers[label]
+    ranked = np.argsort(
+        values.to_numpy() if values.dtype.kind in "biuf" else values.astype(str).to_numpy(), kind="stable"
+    )
+    order_of_rows = np.arange(len(ranked))
+    quarter = max(1, len(ranked) // 4)
+    low, high = ranked[:quarter], ranked[::-1][:quarter]
+    order_of_rows[low], order_of_rows[high] = high, low
+    return order_of_rows
 
+
+def _answers_as_submission(task: Task, order_of_rows: Any) -> bytes:
+    """The answers in the form of a submission; row i gets the answer of row order_of_rows[i]."""
     form, answers = task.form, task._answers
-    order_of_rows = np.roll(np.arange(len(answers)), shift * (len(answers) // 2))
     table: dict[str, Any] = {form.columns[0]: list(form.ids)}
     if set(form.columns) <= set(answers.columns):
         for name in form.columns[1:]:
@@ -219,5 +267,19 @@ def prepare_and_check(task: Task) -> Iterator[Check]:
     """The checks that need no script to run."""
     preparation.prepare(task)
     yield Check("prepared, and the files are those that were measured", True, str(task.public.parent))
+    yield from check_hiding(task)
     yield from check_grader(task)
     yield from check_answers(task)
+    yield from check_leaks(task)
+
+
+def check_hiding(task: Task) -> Iterator[Check]:
+    """Every path of `source.hide` exists here: one that does not hides nothing."""
+    missing = missing_paths(task)
+    yield Check("hidden paths exist", not missing, ", ".join(missing or task.source.hide) or "none")
+
+
+def check_leaks(task: Task) -> Iterator[Check]:
+    """Nothing that scripts can read gives the answers of test rows away."""
+    for name, worst, passed in leaks.found(task):
+        yield Check(name, passed, worst)
