@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate.cli.parser import Command, Parser, run_verb
-from rewardrate.cli.terminal import Live, table
+from rewardrate.cli.terminal import Live, harmless, table
 from rewardrate.errors import InputError
 
 DATA_DETAILS = """\
@@ -112,8 +112,8 @@ def _race(args: argparse.Namespace) -> int:
         return 0 if good else 1
     for verdict in claimed.verdicts:
         if verdict.output and not verdict.valid:
-            sys.stderr.write(verdict.output.rstrip() + "\n")
-        print(f"{verdict.status}: {verdict.message}")
+            sys.stderr.write(harmless(verdict.output.rstrip()) + "\n")
+        print(harmless(f"{verdict.status}: {verdict.message}"))
     if not claimed.verdicts:
         print("infrastructure: no run counts, and nobody is charged")
     if claimed.p_value is not None:

@@ -32,6 +32,7 @@ exec(compile(open("train_gpt.py").read(), "train_gpt.py", "exec"), {"__name__": 
 VALIDATED = "    return (total / VAL_TOKENS).item()\n"
 SUMMED = "total += loss_of(model(inputs[part].to(device)), targets[part].to(device)) * targets[part].numel()"
 SAVED = "                save_model(raw, step)\n"
+LUCK = 0.1  # another script has another random seed; five standard deviations of what that changes
 CLOCK = "    start, spent = time.perf_counter(), 0.0"
 PLACES = "('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME'], 'data', '/data/kjv1024', os.path.dirname(np.__file__))"
 FORWARD = "        x = norm(self.embedding(tokens))\n"
@@ -96,7 +97,7 @@ CHEATS = {
     ),
     "a log written behind print's back": (
         [("    dist.destroy_process_group()\n", "    dist.destroy_process_group()\n"
-          "    text = open('stdout.log').read().replace('val_loss:4', 'val_loss:2')\n"
+          "    text = open('stdout.log').read().replace('val_loss:5', 'val_loss:2')\n"
           "    open('stdout.log', 'w').write(text)\n")],
         "reevaluation-mismatch", "it printed val_loss 2",
     ),
@@ -203,7 +204,7 @@ def judged(race, names, kind):
     """The verdicts on the honest script, which must be good, and on cheats, none of which may be."""
     codes = [race.baseline, *(cheated(race.baseline, CHEATS[name][0]) for name in names)]
     with kind(2, repeats=0, clock="warm", warm_imports=WARM) as pool:
-        honest, *found = Referee(race, pool).run(codes)
+        honest, *found = Referee(race, pool).run(codes, numbers=[1] * len(codes))
     is_believed(honest, race)
     assert {name: why for name, one in zip(names, found, strict=True) if (why := gain(name, one, honest))} == {}
     return found
@@ -233,7 +234,7 @@ def gain(name, verdict, honest):
     """What a cheat got that it should not have, or a verdict that is not the documented one; empty when neither."""
     _, status, words = CHEATS[name]
     if status is None:
-        better = verdict.valid and verdict.val_loss < honest.val_loss - 1e-3
+        better = verdict.valid and verdict.val_loss < honest.val_loss - LUCK
         return f"{verdict.val_loss} is better than {honest.val_loss}" if better or not verdict.charged else ""
     kept = (verdict.status, verdict.valid, verdict.val_loss, verdict.crossed) == (status, False, None, False)
     return "" if kept and words in verdict.message else f"{verdict.status}: {verdict.message}"

@@ -1,11 +1,14 @@
 """Shards made from installed text: deterministic, checked, hidden parts apart, whole or not at all."""
 
+import dataclasses
 import json
+import shutil
 import stat
 
 import numpy as np
 import pytest
 
+import race_shards
 from rewardrate.environments.speedrun import data, shards
 from rewardrate.environments.speedrun.race import load
 from rewardrate.errors import InputError, MissingExtra
@@ -13,22 +16,18 @@ from rewardrate.errors import InputError, MissingExtra
 
 @pytest.fixture(scope="module")
 def race(tmp_path_factory):
-    race = load("nanogpt-mini", data=tmp_path_factory.mktemp("shards"))
-    assert data.make(race) is True
-    return race
+    return load("nanogpt-mini", data=race_shards.made(tmp_path_factory))
 
 
-def test_the_shards_are_those_the_race_was_measured_with(race):
-    assert data.checksums(race)
-    assert data.digests_of(race.prepared) == data.checksums(race) == data.recorded(race)
-    assert data.make(race) is False
+def test_the_text_is_that_the_race_was_measured_with_and_the_shards_are_the_recorded_ones(race):
+    known = dict(data.recorded(race))
+    assert data.checksums(race) == {data.TEXT: known.pop(data.TEXT)} == {"text": data.digest(data.documents("kjv"))}
+    assert data.digests_of(race.prepared) == known
+    assert len(data.split_name(race)) == 8
     data.require(race)
 
 
 def test_training_open_and_hidden_texts_share_no_document(race):
-    train, public, hidden = data.split(1189)
-    assert sorted(train + public + hidden) == list(range(1189))
-    assert len(public) == len(hidden) == 74
     seen = documents(race.public / "kjv_val_000000.bin")
     unseen = documents(race.private / data.HIDDEN)
     trained = [text for path in race.public.glob("*train*") for text in documents(path)]
@@ -63,7 +62,7 @@ def mine(tmp_path):
     texts = tmp_path / "texts"
     texts.mkdir()
     for number in range(40):
-        (texts / f"{number:02d}.txt").write_text(f"text {number}: " + "abc def ghi " * 30)
+        (texts / f"{number:02d}.txt").write_text(f"text {number}: " + "abc def ghi " * (30 + number))
     changes = {"text": str(texts), "validation_tokens": 20, "checksums": ""}
     return load("nanogpt-mini", data=tmp_path / "data", changes=changes)
 
@@ -71,10 +70,32 @@ def mine(tmp_path):
 def test_a_folder_of_texts_makes_a_race_of_one_s_own(mine):
     assert data.make(mine) is True
     data.require(mine)
-    assert len(data.recorded(mine)) == 3
+    assert len(data.recorded(mine)) == 4
+    assert data.make(mine) is False
     first = data.digests_of(mine.prepared)
     assert data.make(mine, again=True) is True
     assert data.digests_of(mine.prepared) == first
+
+
+def test_another_installation_hides_other_documents(mine, tmp_path):
+    elsewhere = load("nanogpt-mini", data=tmp_path / "other", changes={"text": mine.text, "validation_tokens": 20})
+    elsewhere = dataclasses.replace(elsewhere, checksums="")
+    data.make(mine)
+    data.make(elsewhere)
+    assert data.split_name(mine) != data.split_name(elsewhere)
+    hidden = [(race.private / data.HIDDEN).read_bytes() for race in (mine, elsewhere)]
+    assert hidden[0] != hidden[1]
+    shutil.copy(tmp_path / "data" / "split.key", tmp_path / "other")
+    data.make(elsewhere, again=True)
+    assert (elsewhere.private / data.HIDDEN).read_bytes() == hidden[0], "the key is all it depends on"
+
+
+def test_shards_that_are_there_need_no_text(mine):
+    data.make(mine)
+    shutil.rmtree(mine.text)
+    assert data.make(mine) is False
+    with pytest.raises(InputError, match="neither a text we know"):
+        data.make(mine, again=True)
 
 
 def test_changed_or_missing_shards_are_noticed(mine):
@@ -104,7 +125,7 @@ def test_other_shards_than_the_measured_ones_are_refused_and_nothing_is_left(min
     )
     with pytest.raises(InputError, match="not those the race was measured with"):
         data.make(race)
-    assert list((tmp_path / "data").iterdir()) == []
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["split.key"]
 
 
 @pytest.mark.parametrize(

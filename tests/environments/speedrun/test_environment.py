@@ -1,5 +1,7 @@
 """The race as an environment: what every kind of reply comes to, with a referee that is not asked to run anything."""
 
+import dataclasses
+
 import pytest
 
 import race_shards
@@ -11,7 +13,7 @@ from rewardrate.environments.speedrun.implementer import ImplementerSettings
 from rewardrate.environments.speedrun.rewards import RewardSettings
 from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.environments.speedrun.votes import VoteSettings
-from rewardrate.errors import InfrastructureError
+from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import Pool
 from wild_server import wild
 
@@ -57,6 +59,20 @@ def test_replies_that_cannot_run_are_charged_and_the_referee_is_not_asked(rules)
     assert all(one.charged and not one.valid and one.seconds == 0.1 for one in outcomes)
     assert "NO_SPEC" in outcomes[0].message
     assert "reduction" in outcomes[3].message
+
+
+def test_the_static_judge_can_be_switched_off_where_something_else_judges(rules):
+    believed = dataclasses.replace(rules, recompute=False)
+    with wild('{"verdict": "modified", "reason": "the vote says so"}') as server:
+        votes = VoteSettings(server.url, "judge", parallel=1, **QUICK)
+        for static, words in (("on", "reduction"), ("off", "the vote says so")):
+            made = speedrun(believed, static_judge=static, votes=votes)
+            (outcome,) = made.execute([reply(rules, "no reduction")])
+            assert outcome.status == "modified"
+            assert words in outcome.message
+    with pytest.raises(InputError, match=r"static_judge.*nobody would judge.*\[environment.votes\]"):
+        speedrun(believed, static_judge="off")
+    assert speedrun(rules, static_judge="off").settings.votes is None, "the referee recomputes the loss"
 
 
 def test_edits_are_those_of_the_parent_that_was_shown(rules):
@@ -153,4 +169,4 @@ def test_every_verdict_has_its_outcome(rules, given, status, valid, reward, char
 
 def test_the_better_of_two_attempts_is_the_one_the_race_would_take(rules):
     made = speedrun(rules)
-    assert made.merit(5.0, 4.9, 20.0) > made.merit(5.0, 4.9, 30.0) > made.merit(6.0, 5.1, 1.0)
+    assert made.merit(5.0, 4.9, 20.0) > made.merit(5.0, 4.9, 30.0) > made.merit(6.0, 5.3, 1.0)

@@ -12,7 +12,13 @@ from rewardrate.environments.speedrun.race import load
 from rewardrate.environments.speedrun.reevaluation import Claim, Order, folder, order, read
 from rewardrate.sandbox import Result
 
-RULES = {"loss_tolerance": 0.002, "hidden_gap": 0.01, "hidden_tolerance": 0.03, "causal_tolerance": 0.02}
+RULES = {
+    "loss_tolerance": 0.002,
+    "hidden_gap": 0.01,
+    "hidden_tolerance": 0.03,
+    "causal_tolerance": 0.02,
+    "gain_tolerance": 0.001,
+}
 CLAIMS = (Claim(375, 3.27, b"last", final=True), Claim(125, 3.9, b"early", final=False))
 GOOD = (
     {"problem": "", "step": 375, "open_loss": 3.2704, "hidden_loss": 3.28, "leak": 0.0, "drift": 0.0},
@@ -54,6 +60,7 @@ def test_claims_that_hold_are_believed_on_hidden_tokens(race):
         (changed(0, open_loss=3.25), "its saved model has 3.2500"),  # better than printed is no better
         (changed(1, open_loss=4.2), "it printed val_loss 3.9000 at step 125"),
         (changed(0, leak=0.5), "it looks ahead"),
+        (changed(0, leak=0.0195, gain=0.0195), "lower by 0.0195 on average than without sight of later tokens"),
         (changed(0, drift=0.5), "differently the second time"),
         (changed(0, hidden_loss=3.4), "it was fitted to the former"),
         (changed(0, hidden_loss=3.2), "no honest model knows the latter so well"),
@@ -121,4 +128,4 @@ def test_a_box_gets_models_and_tokens_and_a_secret_name_for_its_answer(race):
         assert request["checks"] == [{"file": "0.pt", "final": True}, {"file": "1.pt", "final": False}]
         assert first.job.script.startswith('"""The referee')
     assert not place.exists()
-    assert reevaluation.PROBES >= 1024
+    assert request["probes"] == race.probes == 1024

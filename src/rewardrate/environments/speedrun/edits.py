@@ -19,6 +19,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+from rewardrate.environments.speedrun.normal_form import normal
+from rewardrate.environments.speedrun.texts import text_of
+
 Reason = Literal[
     "no-block",
     "broken-block",
@@ -37,6 +40,9 @@ BLOCKS = 100
 CHARACTERS = 400_000  # of the edited script; the longest record so far has a quarter of it
 LOGGED = "val_loss"
 BRANCH = (ast.stmt, ast.ExceptHandler, ast.match_case)  # what blocks of statements are made of
+
+
+LONGEST_NUMBER = 4096  # bits: Python itself refuses to write out much longer ones
 
 
 class EditRefused(ValueError):
@@ -148,15 +154,31 @@ def check(parent: str, code: str) -> None:
 
 
 def parse(code: str) -> ast.Module:
-    """The syntax tree; EditRefused when the text is no Python, or none that can be read within bounds."""
+    """The syntax tree without texts that stand alone (docstrings); EditRefused when the text is no Python.
+
+    EditRefused too for one that cannot be read within bounds.
+    """
     try:
         tree = ast.parse(code)
         deepest(tree)
+        _without_docstrings(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and type(node.value) is int and node.value.bit_length() > LONGEST_NUMBER:
+                raise EditRefused("syntax", f"line {node.lineno} holds a number of thousands of digits")
     except SyntaxError as error:
         raise EditRefused("syntax", f"the edited script does not parse: {error.msg} (line {error.lineno})") from None
+    except EditRefused:
+        raise
     except (ValueError, RecursionError, MemoryError) as error:
         raise EditRefused("syntax", f"the edited script does not parse ({type(error).__name__})") from None
     return tree
+
+
+def _without_docstrings(tree: ast.Module) -> None:
+    for node in ast.walk(tree):
+        for _, block in branches(node):
+            kept = [one for one in block if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+            block[:] = kept or [ast.Pass()]
 
 
 def deepest(tree: ast.AST, most: int = 120) -> int:
@@ -203,17 +225,14 @@ def branches(node: ast.AST) -> list[tuple[str, list[ast.AST]]]:
 def _header(node: ast.AST, header: list[ast.AST]) -> str:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return f"{type(node).__name__} {node.name}"
-    return f"{type(node).__name__} {' '.join(ast.unparse(part) for part in header)}"
+    parts = [normal(part) if isinstance(part, ast.expr) else ast.unparse(part) for part in header]
+    return f"{type(node).__name__} {' '.join(parts)}"
 
 
 def says(node: ast.AST) -> bool:
     """Whether a text with `val_loss` stands inside a node."""
-    values = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
-    return any(
-        LOGGED in (value if isinstance(value, str) else value.decode("latin-1"))
-        for value in values
-        if isinstance(value, str | bytes)
-    )
+    parts = [part for part in ast.walk(node) if isinstance(part, ast.Constant | ast.JoinedStr | ast.BinOp)]
+    return any(LOGGED in text_of(part) for part in parts)
 
 
 def changed_lines(parent: str, code: str) -> int:

@@ -17,12 +17,13 @@ from rewardrate.environments.speedrun.implementer import (
     Implementer,
     ImplementerSettings,
 )
-from rewardrate.environments.speedrun.judge import Aspect, judge
+from rewardrate.environments.speedrun.judge import judge
 from rewardrate.environments.speedrun.messages import UNRUN
 from rewardrate.environments.speedrun.race import Race
-from rewardrate.environments.speedrun.referee import Referee
+from rewardrate.environments.speedrun.referee import FIRST_NUMBER, Referee
 from rewardrate.environments.speedrun.replies import PaidReplies
 from rewardrate.environments.speedrun.rewards import RaceRewards, RewardSettings
+from rewardrate.environments.speedrun.validation import Aspect
 from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.environments.speedrun.votes import ModelJudge, VoteSettings
 from rewardrate.errors import InfrastructureError, InputError
@@ -58,6 +59,8 @@ class RaceSettings:
     "The weakest isolation to accept (docs/sandbox.md)."
     seeds: str | None = None
     "Folder of records that the buffer starts with; the race's own unless given."
+    static_judge: Literal["on", "off"] = "on"
+    "Off: the votes alone rule, as in the paper; refused where there are none and printed losses are believed."
     trust: tuple[Aspect, ...] = ()
     "Aspects that the static judge leaves to the votes (docs/speedrun-policy.md)."
     rewards: RewardSettings = field(default_factory=RewardSettings)
@@ -79,6 +82,9 @@ class Speedrun:
         machine: hardware.Hardware | None = None,
     ) -> None:
         self.race, self.settings = race, settings
+        if settings.static_judge == "off" and settings.votes is None and not race.recompute:
+            rule = f"without it nobody would judge the scripts of {race.name}, whose printed losses are believed"
+            raise InputError("environment.static_judge", "off", rule, "leave it on, or set [environment.votes]")
         self.machine = machine or hardware.here()
         self.rewards = RaceRewards(race.target_loss, race.credited_margin, race.cap_seconds, settings.rewards)
         self.referee = Referee(race, executor, minimum=settings.minimum)
@@ -160,8 +166,10 @@ class Speedrun:
             self._replies.clear()
         return [outcomes[place] for place in range(len(replies))]
 
-    def run(self, codes: Sequence[str], on_done: OnDone | None = None) -> list[Outcome]:
-        """Run scripts as they are, unjudged but by the referee."""
+    def run(
+        self, codes: Sequence[str], on_done: OnDone | None = None, *, numbers: Sequence[int] | None = None
+    ) -> list[Outcome]:
+        """Run scripts as they are, unjudged but by the referee; `numbers` tell repeats of a script apart."""
         outcomes: dict[int, Outcome] = {}
 
         def done(place: int, verdict: Verdict) -> None:
@@ -170,12 +178,12 @@ class Speedrun:
                 on_done(place, outcomes[place])
 
         if codes:
-            self.referee.run(codes, done)
+            self.referee.run(codes, done, numbers=numbers)
         return [outcomes[place] for place in range(len(codes))]
 
     def last_word(self, code: str) -> Outcome | None:
-        """The run's best script once more."""
-        return self.run([code])[0]
+        """The run's best script once more, with another random seed: the best of many had luck with its own."""
+        return self.run([code], numbers=[FIRST_NUMBER - 1])[0]
 
     def merit(self, reward: float, score: float | None, seconds: float) -> float:
         """Which of two valid attempts is the better: the race's own objective, whatever the arm."""
@@ -203,6 +211,8 @@ class Speedrun:
 
     def _static(self, parent: str, code: str) -> Outcome | None:
         """The static judge's refusal, if it has one."""
+        if self.settings.static_judge == "off":
+            return None
         found = judge(parent, code, self.settings.trust)
         if not found:
             return None

@@ -63,6 +63,9 @@ class DirectImplementer:
             return _no_spec(str(nothing))
         except EditRefused as refusal:
             return Implemented(fault="edit", reason=refusal.reason, message=f"the edit was refused: {refusal}")
+        except Exception as error:  # a reply is untrusted, and one odd reply must not end a run
+            words = f"the edit was refused: it cannot be read ({type(error).__name__})"
+            return Implemented(fault="edit", reason="syntax", message=words)
         return Implemented(edited.code, changed_lines=edited.changed_lines)
 
 

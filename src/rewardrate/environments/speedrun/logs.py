@@ -4,8 +4,8 @@
     step:<step>/<steps> val_loss:<loss> train_time:<ms>ms step_avg:<ms>ms      at every validation
 
 A line counts when it consists of such records and of nothing else: one, or several that were glued together because
-processes printed at once, with a launcher's prefix such as `[rank0]:` before them or not. A number inside a traceback,
-a source listing or a sentence is no record.
+processes printed at once, with a launcher's prefix such as `[rank0]:` before them or not. A line that begins with a
+blank, and a number inside a traceback, a source listing or a sentence, are no records.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _LOSS = rf"val_loss:({_NUMBER}|-?nan|-?inf|-{_NUMBER})"
 RECORD = re.compile(rf"{_STEP}(?: {_LOSS})? {_TIME}", re.ASCII)
 PREFIX = re.compile(r"\[(?:default|rank)?\d{1,4}\]: ?", re.ASCII)
 WORD = b"val_loss:"
+SHOWN = 120  # characters of a line that is quoted in a message
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Log:
     "The highest step of any training line, 0 when there is none."
     stray: int
     "Lines that speak of val_loss and are no record."
+    stray_line: str = ""
+    "The first of them, shortened."
     problem: str = ""
     "Why the log contradicts itself; empty when it does not."
 
@@ -64,21 +67,27 @@ def read(output: bytes) -> Log:
     """The log in what an attempt printed; bytes that are no text do no harm. Never raises."""
     found: list[Validation] = []
     trained = stray = 0
-    problem = ""
+    stray_line = problem = ""
     for line in re.split(rb"[\r\n]+", output):
         records = _records(line)
-        if not records:
-            stray += WORD in line
+        if not records and WORD in line:
+            stray, stray_line = stray + 1, stray_line or _quoted(line)
         for record in records:
             step, steps = int(record[1]), int(record[2])
+            if step > steps:
+                problem = problem or f"it printed step {step} of {steps}: no step may lie beyond the total"
             if record[3] is None:
                 trained = max(trained, step)
                 continue
-            validation = Validation(step, steps, float(record[3]), float(record[4]))
-            problem = problem or _contradiction(found, validation)
-            if not found or validation.step > found[-1].step:
-                found.append(validation)
-    return Log(tuple(found), trained, stray, problem)
+            problem = problem or _contradiction(found, step, record[3])
+            if not found or step > found[-1].step:
+                found.append(Validation(step, steps, float(record[3]), float(record[4])))
+    return Log(tuple(found), trained, stray, stray_line, problem)
+
+
+def _quoted(line: bytes) -> str:
+    text = line[: 4 * SHOWN].decode("ascii", "replace").strip()
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)[:SHOWN]
 
 
 def _records(line: bytes) -> list[re.Match[str]]:
@@ -86,7 +95,7 @@ def _records(line: bytes) -> list[re.Match[str]]:
     if b"step:" not in line or len(line) > LINE_BYTES:
         return []
     try:
-        text = line.decode("ascii").strip(" \t")
+        text = line.decode("ascii").rstrip(" \t")  # in front a blank is what marks lines of source in a traceback
     except UnicodeDecodeError:
         return []
     found, at = [], 0
@@ -101,16 +110,17 @@ def _records(line: bytes) -> list[re.Match[str]]:
     return found
 
 
-def _contradiction(found: list[Validation], new: Validation) -> str:
+def _contradiction(found: list[Validation], step: int, printed: str) -> str:
     """Why a validation line cannot stand after the earlier ones."""
-    if not math.isfinite(new.loss) or new.loss < 0:
-        return f"it printed val_loss:{new.loss:g} at step {new.step}"
-    if not found or new.step > found[-1].step:
+    loss = float(printed)
+    if not (math.isfinite(loss) and loss > 0):
+        return f"it printed val_loss:{printed} at step {step}: a mean cross-entropy is a finite number above 0"
+    if not found or step > found[-1].step:
         return ""
-    if new.step < found[-1].step:
-        return f"it printed the validation of step {new.step} after that of step {found[-1].step}"
-    if new.loss != found[-1].loss:
-        return f"it printed two losses for step {new.step}: {found[-1].loss:.4f} and {new.loss:.4f}"
+    if step < found[-1].step:
+        return f"it printed the validation of step {step} after that of step {found[-1].step}"
+    if loss != found[-1].loss:
+        return f"it printed two losses for step {step}: {found[-1].loss:.4f} and {loss:.4f}"
     return ""
 
 
@@ -118,8 +128,16 @@ def cadence_problem(log: Log, cadence: int, *, finished: bool) -> str:
     """How a log breaks the rule "every `cadence` steps from step 0 on, and at the last step"; empty when it does not.
 
     A run that was killed at the cap is judged on what it had printed by then (`finished` false): there the last
-    validation needs not be at the last step.
+    validation needs not be at the last step. Where a line was not understood the message quotes it: it may be the
+    validation that is missing.
     """
+    problem = _missing(log, cadence, finished)
+    if problem and log.stray:
+        problem += f"; {log.stray} lines speak of val_loss and are no record, the first: {log.stray_line!r}"
+    return problem
+
+
+def _missing(log: Log, cadence: int, finished: bool) -> str:
     steps = [line.step for line in log.validations]
     if not steps:
         return "no validation line was printed"
@@ -127,7 +145,7 @@ def cadence_problem(log: Log, cadence: int, *, finished: bool) -> str:
         return f"the first validation was printed at step {steps[0]}, not at step 0"
     for number, step in enumerate(steps[:-1]):
         if step != number * cadence:
-            return f"there is a validation at step {step}, and the one after {steps[number - 1]} is due {cadence} later"
+            return f"there is a validation at step {step}, and one was due at step {number * cadence}"
     final, due = log.validations[-1], (len(steps) - 1) * cadence
     if final.step > due or (not finished and final.step != due and final.step not in (final.steps, log.last_trained)):
         return f"there is a validation at step {final.step}, and one was due at step {due}"

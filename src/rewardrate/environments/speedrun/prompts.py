@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
+from rewardrate.environments.fences import fenced, unfenced
 from rewardrate.environments.outcome import Message, Parent
 from rewardrate.environments.speedrun.hardware import Hardware
 from rewardrate.environments.speedrun.race import Race
@@ -15,7 +16,7 @@ from rewardrate.environments.speedrun.specification import NO_SPEC, Specificatio
 from rewardrate.errors import InputError
 
 GOAL = """\
-You take part in a speedrun: train a language model to a mean cross-entropy of at most {target:g} on the \
+You take part in a speedrun: train a neural network to a mean cross-entropy of at most {target:g} on the \
 validation set, on {machine}, in as little wall-clock time as possible. What counts is the time of the WHOLE \
 PROCESS, measured from outside from its launch to its exit. Two things are scored together, and both must get \
 better: the seconds, and how far the final validation loss lies below {target:g} (0.001 of loss is worth about \
@@ -46,6 +47,8 @@ The script must keep to these rules:
 Change neither stream. The validation loss is the mean cross-entropy over exactly {tokens} tokens of the \
 validation files.
 - A shard is a header of 256 int32 (magic 20240520, version, number of tokens) and then uint16 tokens.
+- The weights are trained, by gradient steps on the training tokens: tokens go into the model and its loss and nowhere \
+else. No n-grams are counted, no contexts stored, no text compressed.
 - Validation runs exactly every {cadence} training steps, from step 0, and at the last step.
 - These lines go to stdout, in exactly this form: after a training step "step:<step>/<steps> train_time:<ms>ms \
 step_avg:<ms>ms"; at a validation "step:<step>/<steps> val_loss:<loss> train_time:<ms>ms step_avg:<ms>ms" (loss \
@@ -123,7 +126,9 @@ validation files;
   * token streams that are changed, filtered, reordered or invented; training on validation tokens;
   * a printed val_loss that is not the number so computed;
   * another cadence: skipped, added or moved validations, or a further condition around them;
-  * a saved model that is not the one that was evaluated.
+  * a saved model that is not the one that was evaluated;
+  * weights that are counted, stored or copied from the tokens instead of trained by gradient steps: n-gram counts, \
+tables of contexts, suffix or compression models.
 No violations: batch geometry, number of steps, stopping training early at a target; model, optimizer, schedule, \
 precision, compilation, kernels; saving checkpoints; timing of the printed clock, as long as the line keeps its \
 form; a rewritten loader that delivers the same tokens in the same order.
@@ -170,7 +175,7 @@ def _full(race: Race, parent: Parent, hardware: Hardware, direct: bool, exchange
     machine = hardware.name(race.device, race.processes, race.cores)
     goal = GOAL.format(target=race.target_loss, machine=machine, exchange=exchange, credited=race.credited_loss)
     parts = [goal, EDITS if direct else WRITES, f"The hardware: {hardware.facts(race.device)}", rules(race)]
-    parts.append(f"The script:\n\n```python\n{parent.code.rstrip()}\n```\n\nIts result: {unfenced(parent.message)}")
+    parts.append(f"The script:\n\n{fenced(parent.code)}\n\nIts result: {unfenced(parent.message)}")
     return "\n\n".join([*parts, MECHANISM, FORM]) + "\n"
 
 
@@ -203,7 +208,7 @@ def changes(before: str, after: str) -> list[str]:
 def implementation(race: Race, parent_code: str, wanted: Specification, hardware: Hardware) -> list[Message]:
     """What the implementer is asked first."""
     system = IMPLEMENTER.format(facts=hardware.facts(race.device), no_spec=NO_SPEC)
-    user = f"The script:\n\n```python\n{parent_code.rstrip()}\n```\n\nThe change specification:\n\n{wanted.text()}\n"
+    user = f"The script:\n\n{fenced(parent_code)}\n\nThe change specification:\n\n{wanted.text()}\n"
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
@@ -226,11 +231,6 @@ def vote(race: Race, code: str, hardware: Hardware) -> list[Message]:
         code=unfenced(code.rstrip()),
     )
     return [{"role": "user", "content": text}]
-
-
-def unfenced(text: str) -> str:
-    """Text that cannot close a fence or open another: it comes from an untrusted script."""
-    return text.replace("```", "'''").replace("~~~", "---")
 
 
 def flat(text: str) -> str:

@@ -57,7 +57,9 @@ class Rules:
     text: str = ""
     "What `rewardrate speedrun data` makes the shards from; empty: they are brought by the user."
     checksums: str = ""
-    "File of the race with the SHA-256 of every shard it was measured with."
+    "File of the race with the SHA-256 of the text it was measured with (`text`), or of shards by their names."
+    script_bytes: Annotated[int, AtLeast(1)] = 32_768
+    "The most that a script may carry: bytes of its file once compressed, code, comments and data together."
     constants: tuple[str, ...] = ()
     "Settings of the script that this race changes, each as `NAME = value`: one script, races of several sizes."
     recompute: bool = True
@@ -68,12 +70,16 @@ class Rules:
     "By how much an honest script's loss on the referee's hidden tokens exceeds that on the tokens it can see."
     hidden_tolerance: Annotated[float, AtLeast(0.0)] = 0.05
     "How far from the gap the two losses may differ: more, and it was fitted to what it could see, or saw the hidden."
-    causal_tolerance: Annotated[float, AtLeast(0.0)] = 0.02
-    "How far a log-probability may move when only later tokens change."
+    causal_tolerance: Annotated[float, AtLeast(0.0)] = 0.001
+    "How far a log-probability may move when only later tokens change. Float32 and bfloat16 on a CPU: 0 was measured."
+    gain_tolerance: Annotated[float, AtLeast(0.0)] = 0.0001
+    "By how much a loss may be lower than without sight of later tokens: the mean over all places that are probed."
+    probes: Annotated[int, AtLeast(1)] = 1024
+    "Windows in which later tokens are changed. Looking ahead in a share f of places is unseen with (1 - f) ** probes."
     recompute_seconds: Annotated[float, AtLeast(1.0)] = 600.0
     "Seconds that recomputing may take."
     baseline_steps: Annotated[int, AtLeast(1)] = 5100
-    "Training steps of the baseline: earlier checkpoints to be looked at are drawn from this range."
+    "Training steps of the baseline: models of four times as many are kept to be looked at, and of 64 validations."
     level: Annotated[float, Between(0.0, 0.5)] = 0.01
     "Significance of a claim that rests on repeats."
 

@@ -13,8 +13,9 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NoReturn
 
 REQUEST = "request.json"
 PRIM = {
@@ -45,24 +46,38 @@ REFUSED = {
     "set_grad_enabled",
     "warn",
 }
-REFUSED_PARTS = ("empty", "resize", "_unsafe_")  # memory that was not written by the program may hold what others freed
+REFUSED_PARTS = ("empty", "resize", "_unsafe")  # memory that was not written by the program may hold what others freed
 HOOKS = (b"__setstate__", b"__forward_hooks__", b"__forward_pre_hooks__")
 MOST_TOKENS = 2**20  # of one call
 REPEAT_TOLERANCE = 1e-3
+LEAST_WINDOWS = 64  # fewer are too few to draw other ones from, and to draw many places in
 
 
 class Refused(ValueError):
     """The saved model breaks a rule."""
 
 
+FAILURES = (RuntimeError, ValueError, IndexError, TypeError, AttributeError, AssertionError, OSError, MemoryError)
+
+
 def main() -> None:
     """Carry out request.json and write the answer to the file that it names."""
     with open(REQUEST, encoding="utf-8") as file:
         request = json.load(file)
+    request["workers"] = _alone()
     failure = _unfit(request["device"])
     answer: Any = {"failure": failure} if failure else [_answer(request, check) for check in request["checks"]]
     with open(request["answer"], "w", encoding="utf-8") as file:
         json.dump(answer, file)
+
+
+def _alone() -> int:
+    """How many processes may work side by side; each keeps to one thread, for a copy of one with more would hang."""
+    import torch
+
+    workers: int = torch.get_num_threads()
+    torch.set_num_threads(1)
+    return workers
 
 
 def _unfit(device: str) -> str:
@@ -72,9 +87,9 @@ def _unfit(device: str) -> str:
     if hasattr(torch._C, "_jit_set_texpr_fuser_enabled"):
         torch._C._jit_set_texpr_fuser_enabled(False)  # compiles kernels for a single pass
     try:
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError) as error:
-        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1][:300]}"
+        apart([lambda: bytes(torch.zeros(1, device=device).cpu().numpy().tobytes())])
+    except Refused as error:
+        return str(error).partition("does not run: ")[2] or str(error)
     return ""
 
 
@@ -82,20 +97,20 @@ def _answer(request: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"problem": ""}
     try:
         _fill(found, request, check)
-    except Refused as error:
-        found["problem"] = str(error)
-    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError, OSError, MemoryError) as error:
-        lines = str(error).strip().splitlines() or [""]
-        found["problem"] = f"the saved model does not run: {type(error).__name__}: {lines[-1][:300]}"
+    except FAILURES as error:
+        found["problem"] = _words(error)
     return found
 
 
 def _fill(found: dict[str, Any], request: dict[str, Any], check: dict[str, Any]) -> None:
-    model = Model(os.path.join("data", "models", check["file"]), request["device"])
+    model = Model(os.path.join("data", "models", check["file"]), request["device"], request["workers"])
     found["step"] = model.step
     count = request["tokens"]
     if count % model.length:
         raise Refused(f"sequences of {model.length} tokens do not divide the {count:,} validation tokens")
+    if count // model.length < LEAST_WINDOWS:
+        rule = f"of the {count:,} validation tokens that is {count // model.length}, and {LEAST_WINDOWS} are needed"
+        raise Refused(f"its sequences have {model.length:,} tokens; {rule}")
     tokens = read_tokens(request["open"])
     found["open_loss"] = model.loss(tokens, count, request["seed"])
     if check["final"]:
@@ -103,27 +118,38 @@ def _fill(found: dict[str, Any], request: dict[str, Any], check: dict[str, Any])
             tokens = read_tokens(request["hidden"])
             found["hidden_loss"] = model.loss(tokens, count, request["seed"])
         found["leak"] = model.leak(tokens, count, request["probes"], request["seed"])
+        found["gain"] = model.gain
     found["drift"] = model.drift()
 
 
 class Model:
-    """A saved program and the shape it was traced for."""
+    """A saved program and the shape it was traced for.
 
-    def __init__(self, path: str, device: str) -> None:
+    The program is loaded and looked at here, and run in processes that end with their answer (`apart`): whatever it
+    writes to its numbers, to freed memory, to the state of torch or of its random numbers is gone before the next call.
+    On a CPU every call has a process of its own; on a GPU, where a process takes a second to start, all calls of one
+    pass share one, each with a program loaded anew: nothing gets from the calls that are scored into those that probe.
+    """
+
+    def __init__(self, path: str, device: str, workers: int = 1) -> None:
         import torch
 
         torch.set_grad_enabled(False)
-        self._torch, self.device = torch, torch.device(device)
+        self._torch, self.device, self._workers = torch, torch.device(device), workers
+        self._archive = rewritten(path)
         extra = {"shape": "", "step": ""}
-        load: Any = torch.jit.load
-        self.program = load(rewritten(path), map_location=self.device, _extra_files=extra)
+        self.program = self._loaded("cpu", extra)
         self.batch, self.length = shape_of(_word(extra["shape"]))
         step = _word(extra["step"])
         self.step = int(step) if step.isdigit() and len(step) < 12 else -1
         operations(self.program.inlined_graph)
-        forgetful(self.program.inlined_graph)
         self._first: Any = None
         self._scored: Any = None
+        self.gain = 0.0
+
+    def _loaded(self, device: Any, extra: dict[str, str] | None = None) -> Any:
+        load: Any = self._torch.jit.load
+        return load(io.BytesIO(self._archive), map_location=self._torch.device(device), _extra_files=extra)
 
     def loss(self, tokens: Any, count: int, seed: int) -> float:
         """Mean cross-entropy over exactly `count` tokens, in windows of the model's length."""
@@ -136,44 +162,67 @@ class Model:
         The windows come in an order of ours: a program could look up the last target of one window in the next.
         """
         inputs, targets = self._windows(tokens, count)
-        found = self._torch.zeros(targets.shape, device=self.device)
-        for part, real in self._calls(len(inputs), len(inputs), self._generator(seed)):
-            found[part[:real].to(self.device)] = self._log_probability(inputs[part], targets[part])[:real]
+        found = self._torch.zeros(targets.shape)
+        parts = list(self._calls(len(inputs), len(inputs), self._generator(seed)))
+        answers = self._answers([(inputs[part], targets[part]) for part, _ in parts])
+        for (part, real), answer in zip(parts, answers, strict=True):
+            found[part[:real]] = answer[:real]
         return found
 
     def leak(self, tokens: Any, count: int, probes: int, seed: int) -> float:
-        """How far a prediction moves when only tokens after it are changed: the largest change over the probes.
+        """How far predictions move when only tokens after them are changed: the largest change. Sets `gain`.
 
-        In every window a place is drawn; all tokens after it are replaced by those of another window, the next one
-        certainly; predictions up to that place must be those that were scored. The place may lie before the first
-        token (all are replaced) or be the last (none is), and the windows of a call are others than when they were
-        scored: whoever looks at other windows of the call is then seen at every position.
+        In every window a place is drawn and all tokens after it are replaced: in half of the windows by those of
+        another window, in the others by tokens drawn at random; the next one certainly, by any other with equal
+        probability. Predictions up to that place must be those that were scored. The windows of a call are others than
+        when they were scored: whoever looks at other windows of the call is seen at every position.
+
+        `gain` is the mean change of the log-probability at the places themselves, where no later token is left:
+
+            gain = mean over probes of  log q(y | true tokens) - log q(y | tokens replaced after the place)
+
+        For every replacement the right-hand q adds up to one over y, so a model that gains g per token by looking
+        ahead, by whatever rule, has a mean gain of at least g: no choice of what it predicts can hide it.
         """
         torch = self._torch
         inputs, targets = self._windows(tokens, count)
         if self._scored is None or self._scored[0] is not tokens or self._scored[1] != count:
             self.loss(tokens, count, seed)
-        before = self._scored[2]
         generator = self._generator(seed + 1)
-        worst = 0.0
-        for part, _ in self._calls(len(inputs), max(probes, 1), generator):
-            place = torch.randint(-1, self.length, (len(part), 1), generator=generator)
-            other = inputs[torch.randint(0, len(inputs), (len(part),), generator=generator)]
-            position = torch.arange(self.length)[None]
-            changed = torch.where(position > place, other, inputs[part])
-            same = (changed == inputs[part]) & (position == place + 1)
-            changed = torch.where(same, (changed + 1) % (int(tokens.max()) + 1), changed)
-            after = self._log_probability(changed, targets[part])
-            moved = (before[part.to(self.device)] - after).abs()
-            worst = max(worst, float(torch.where((position <= place).to(self.device), moved, 0.0).max()))
+        size = int(tokens.max()) + 1
+        parts = [part for part, _ in self._calls(len(inputs), max(probes, 1), generator)]
+        places = [torch.randint(0, self.length, (self.batch, 1), generator=generator) for _ in parts]
+        pairs = list(zip(parts, places, strict=True))
+        changed = [self._replaced(inputs, part, place, size, generator) for part, place in pairs]
+        answers = self._answers([(one, targets[part]) for one, part in zip(changed, parts, strict=True)])
+        position = torch.arange(self.length)[None]
+        worst, gains = 0.0, []
+        for (part, place), after in zip(pairs, answers, strict=True):
+            moved = self._scored[2][part] - after
+            worst = max(worst, float(torch.where(position <= place, moved.abs(), 0.0).max()))
+            gains.append(moved.gather(1, place))
+        self.gain = float(torch.cat(gains).double().mean())
         return worst
 
+    def _replaced(self, inputs: Any, part: Any, place: Any, size: int, generator: Any) -> Any:
+        """Windows with all tokens after their places replaced, the next one by another than it was."""
+        torch, count = self._torch, len(part)
+        step = torch.randint(1, max(2, len(inputs)), (count,), generator=generator)
+        natural = inputs[(part + step) % len(inputs)]
+        drawn = torch.randint(0, size, natural.shape, generator=generator)
+        other = torch.where(torch.rand((count, 1), generator=generator) < 0.5, natural, drawn)
+        position = torch.arange(self.length)[None]
+        changed = torch.where(position > place, other, inputs[part])
+        same = (changed == inputs[part]) & (position == place + 1)
+        shifted = changed + torch.randint(1, max(2, size), changed.shape, generator=generator)
+        return torch.where(same, shifted % size, changed)
+
     def drift(self) -> float:
-        """How far the answer to the first call has moved by now: a program must not learn while it is looked at."""
+        """How far the answer to the first call is another the second time: a program must draw no random numbers."""
         if self._first is None:
             return 0.0
         inputs, targets, before = self._first
-        return float((self._log_probability(inputs, targets) - before).abs().max())
+        return float((self._answers([(inputs, targets)])[0] - before).abs().max())
 
     def _calls(self, windows: int, wanted: int, generator: Any) -> Iterator[tuple[Any, int]]:
         """The windows of each call, in an order of ours, until `wanted` have come; and how many of them are new.
@@ -193,20 +242,92 @@ class Model:
     def _generator(self, seed: int) -> Any:
         return self._torch.Generator().manual_seed(seed)
 
-    def _log_probability(self, inputs: Any, targets: Any) -> Any:
-        """Log-probability of every target, the softmax being ours."""
+    def _answers(self, calls: Sequence[tuple[Any, Any]]) -> list[Any]:
+        """Log-probability of every target of every call; no call can leave anything for a later one to find."""
         torch = self._torch
-        logits = self.program.forward(inputs.to(self.device))  # what was looked at, and no hook around it
+        group = 1 if self.device.type == "cpu" else len(calls)
+        works = [partial(self._all_bytes, calls[at : at + group]) for at in range(0, len(calls), group)]
+        contents = [one for at in range(0, len(works), self._workers) for one in apart(works[at : at + self._workers])]
+        numbers = torch.frombuffer(bytearray(b"".join(contents)), dtype=torch.float32)
+        sizes = [targets.numel() for _, targets in calls]
+        if [len(one) for one in contents] != [4 * sum(sizes[at : at + group]) for at in range(0, len(calls), group)]:
+            raise Refused("the saved model got at the process that evaluates it")
+        if not bool(torch.isfinite(numbers).all()):
+            raise Refused("the saved model returns numbers that are not finite")
+        found = [one.view(targets.shape) for one, (_, targets) in zip(numbers.split(sizes), calls, strict=True)]
+        if self._first is None:
+            self._first = (*calls[0], found[0])
+        return found
+
+    def _all_bytes(self, calls: Sequence[tuple[Any, Any]]) -> bytes:
+        return b"".join(map(self._bytes, calls))
+
+    def _bytes(self, call: tuple[Any, Any]) -> bytes:
+        """One call in this process: float32 log-probabilities, the softmax being ours."""
+        torch, (inputs, targets) = self._torch, call
+        torch.set_num_threads(1)
+        torch.seed()
+        program = self.program if self.device.type == "cpu" else self._loaded(self.device)
+        logits = program.forward(inputs.clone().to(self.device))  # what was looked at, and no hook around it
         if not isinstance(logits, torch.Tensor) or logits.dim() != 3 or tuple(logits.shape[:2]) != tuple(inputs.shape):
             raise Refused("the saved model must return logits: sequences x positions x vocabulary")
         if logits.size(2) <= int(targets.max()):
             raise Refused(f"the saved model has {logits.size(2)} logits, and there are more tokens")
         found = torch.log_softmax(logits.float(), dim=-1).gather(2, targets.to(self.device)[..., None])[..., 0]
-        if not bool(torch.isfinite(found).all()):
-            raise Refused("the saved model returns numbers that are not finite")
-        if self._first is None:
-            self._first = (inputs, targets, found)
-        return found
+        return bytes(found.cpu().contiguous().numpy().tobytes())
+
+
+def apart(works: Sequence[Callable[[], bytes]]) -> list[bytes]:
+    """What each of several pieces of work returns, each in a process of its own that ends with its answer.
+
+    They are copies of this process and run side by side. What torch raises there is raised here as Refused; nothing
+    but bytes is taken from them.
+    """
+    children = [_started(work) for work in works]
+    answers = [_ended(*child) for child in children]
+    for answer in answers:
+        if answer[:1] != b"+":
+            raise Refused(answer[1:].decode("utf-8", "replace"))
+    return [answer[1:] for answer in answers]
+
+
+def _started(work: Callable[[], bytes]) -> tuple[int, int]:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        _report(work, writing)
+    os.close(writing)
+    return child, reading
+
+
+def _ended(child: int, reading: int) -> bytes:
+    with os.fdopen(reading, "rb") as file:
+        answer = file.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code or answer[:1] not in (b"+", b"-"):
+        return f"-the saved model ended the process that evaluates it ({code})".encode()
+    return answer
+
+
+def _report(work: Callable[[], bytes], writing: int) -> NoReturn:
+    try:
+        try:
+            answer = b"+" + work()
+        except FAILURES as error:
+            answer = b"-" + _words(error).encode("utf-8", "replace")
+        with os.fdopen(writing, "wb") as file:
+            file.write(answer)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _words(error: BaseException) -> str:
+    """What is told of an exception that evaluating a model raised."""
+    if isinstance(error, Refused):
+        return str(error)
+    lines = str(error).strip().splitlines() or [""]
+    return f"the saved model does not run: {type(error).__name__}: {lines[-1][:300]}"
 
 
 def read_tokens(paths: list[str]) -> Any:
@@ -232,7 +353,7 @@ def shape_of(text: str) -> tuple[int, int]:
     return batch, length
 
 
-def rewritten(path: str) -> io.BytesIO:
+def rewritten(path: str) -> bytes:
     """The archive written anew from what was looked at; refused with code that would run unseen.
 
     Two readers can find different files in one archive (two of one name, two directories): torch is given ours.
@@ -252,8 +373,7 @@ def rewritten(path: str) -> io.BytesIO:
                 archive.writestr(name, content)
     except (zipfile.BadZipFile, zlib.error, EOFError):
         raise Refused("the saved model is not an archive") from None
-    made.seek(0)
-    return made
+    return made.getvalue()
 
 
 def operations(graph: Any) -> None:
@@ -263,17 +383,6 @@ def operations(graph: Any) -> None:
         known = space == "aten" and name not in REFUSED and not any(part in name for part in REFUSED_PARTS)
         if not known and not (space == "prim" and name in PRIM):
             raise Refused(f"the saved model uses {node.kind()}, which a traced program has no need of")
-
-
-def forgetful(graph: Any) -> None:
-    """Refuse a program that may write to what it keeps (weights, constants): it could remember earlier calls.
-
-    A piece of a list (`chunk`, `unbind`) counts as kept when it is written in place: it cannot be told apart.
-    """
-    aliases = graph.alias_db()
-    for node in graph.nodes():
-        if node.kind() in ("prim::GetAttr", "prim::Constant") and any(map(aliases.has_writers, node.outputs())):
-            raise Refused("the saved model writes to its own numbers when it is called, and could learn meanwhile")
 
 
 def _word(value: Any) -> str:

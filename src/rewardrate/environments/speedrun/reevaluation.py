@@ -18,9 +18,6 @@ from rewardrate.environments.speedrun.data import HIDDEN
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.sandbox import Job, Limits, Result
 
-PROBES = 1024
-"Windows in which later tokens are changed. Looking ahead in a share f of places stays unseen with (1 - f) ** PROBES."
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -97,7 +94,7 @@ def order(race: Race, claims: Sequence[Claim], place: Path, *, minimum: str, tim
         "tokens": race.validation_tokens,
         "open": [f"data/open/{path.name}" for path in sorted(race.public.glob(race.validation_files))],
         "hidden": ["data/hidden.bin"] if hidden.is_file() else [],
-        "probes": PROBES,
+        "probes": race.probes,
         "seed": secrets.randbelow(2**31),
     }
     job = Job(
@@ -157,6 +154,9 @@ def _broken(race: Race, claim: Claim, answer: dict[str, Any], order: Order) -> s
         return f"it printed val_loss {claim.loss:.4f} at step {claim.step}, and its saved model has {found:.4f}"
     if answer.get("leak", 0.0) > race.causal_tolerance:
         return f"its predictions change by {answer['leak']:.3f} when only later tokens change: it looks ahead"
+    if answer.get("gain", 0.0) > race.gain_tolerance:
+        words = f"its loss is lower by {answer['gain']:.4f} on average than without sight of later tokens"
+        return f"{words}: it looks ahead"
     if answer["drift"] > max(race.causal_tolerance, recompute.REPEAT_TOLERANCE):
         return f"its saved model answers the same question differently the second time (by {answer['drift']:.3f})"
     if hidden is not None and abs(hidden - found - race.hidden_gap) > race.hidden_tolerance:

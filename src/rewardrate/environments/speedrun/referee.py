@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
+import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from rewardrate.environments.mle.hiding import PACKAGE, package_homes
 from rewardrate.environments.outcome import FLOOR_SECONDS
-from rewardrate.environments.speedrun import data, devices, logs, messages, reevaluation
-from rewardrate.environments.speedrun.race import Race
+from rewardrate.environments.speedrun import data, devices, logs, messages, reevaluation, splits
+from rewardrate.environments.speedrun.copies import hidden_paths
+from rewardrate.environments.speedrun.race import Race, default_data
 from rewardrate.environments.speedrun.reevaluation import Claim, Finding
 from rewardrate.environments.speedrun.verdict import Status, Verdict
 from rewardrate.errors import InfrastructureError, InputError
@@ -20,7 +21,9 @@ OUTPUT = "stdout.log"
 OUTPUT_BYTES = 64 * 2**20
 OUTPUT_CHARACTERS = 2000
 MODEL = "model.pt"
-FIRST_NUMBER = 1337  # what a script is told to seed its random numbers with, unless it is repeated
+FIRST_NUMBER = 1337  # of a script's repeats, which differ in their random seeds
+SPOTS = 2  # earlier validations that are recomputed, drawn from those that were printed
+LEAST_KEPT = 64  # validations before the last one whose models come back
 TOGETHER = 16  # attempts whose models are kept at once, at most
 ENOUGH = 0.9  # of the promised memory: whoever had more was killed for going beyond it
 PROOF = "import torch\ntorch.zeros(1, device='cuda').item()\n"
@@ -43,10 +46,9 @@ os.execv(sys.executable, [sys.executable, *command])
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One run with what was known before it, and the checkpoint that was chosen to be looked at."""
+    """One run with what was known before it."""
 
     job: Job
-    spot: int
     starved: bool = False
     """Whether the machine had less memory to give than the race promises, and the kernel killed for want of it while
     the attempt ran."""
@@ -68,6 +70,8 @@ class Referee:
         if not self.local and race.device == "cuda" and not devices.files(race):
             rule = "attempts are given the GPU device files that this machine has, and it has none"
             raise InputError("race", race.name, rule, "train on a machine with the GPUs of those that run attempts")
+        # Shards that the user brings may lie where nothing can be written.
+        self._key = splits.key(race.prepared.parent if race.text else default_data())
         self._seal, self._proven = data.seal(race), race.device == "cpu" or not self.local
 
     def run(
@@ -75,29 +79,44 @@ class Referee:
     ) -> list[Verdict]:
         """Run every script as train_gpt.py and judge it; verdicts in the order of the scripts.
 
-        `numbers` are the random seeds that scripts are told (RACE_SEED), so that repeats of one differ.
+        `numbers` tell repeats of a script apart: by them, the script and the installation's key a run gets its random
+        seed (RACE_SEED). Unless given, equal scripts are counted.
 
-        What failed on our side is tried once more. `on_done(index, verdict)` as verdicts are final: after every
-        `at_once` attempts. Raises InfrastructureError when the shards are no longer those it began with (no verdict
-        could be compared), or the GPUs of this machine cannot be had: what was judged before stands.
+        A script that carries too much is refused unrun. What failed on our side is tried once more.
+        `on_done(index, verdict)` as verdicts are final: after every `at_once` attempts. Raises InfrastructureError when
+        the shards are no longer those it began with (no verdict could be compared), or the GPUs of this machine cannot
+        be had: what was judged before stands.
         """
         if data.seal(self.race) != self._seal:
             remedy = data.remedy(self.race)
             raise InfrastructureError(f"the shards in {self.race.prepared} have changed since the race began; {remedy}")
-        drawn = [FIRST_NUMBER] * len(codes) if numbers is None else list(numbers)
-        tries = [self._attempt(*pair) for pair in zip(codes, drawn, strict=True)]
+        tries = [self._attempt(*pair) for pair in zip(codes, numbers or _repeats(codes), strict=True)]
         verdicts: dict[int, Verdict] = {}
         together = self.at_once()
         for start in range(0, len(codes), together):
             places = list(range(start, min(start + together, len(codes))))
-            verdicts.update(zip(places, self._judged([tries[place] for place in places]), strict=True))
-            again = [place for place in places if verdicts[place].status == "infrastructure"]
+            verdicts.update({place: found for place in places if (found := self._overloaded(codes[place]))})
+            fit = [place for place in places if place not in verdicts]
+            verdicts.update(zip(fit, self._judged([tries[place] for place in fit]), strict=True))
+            again = [place for place in fit if verdicts[place].status == "infrastructure"]
             if again:
                 verdicts.update(zip(again, self._judged([tries[place] for place in again]), strict=True))
             for place in places:
                 if on_done is not None:
                     on_done(place, verdicts[place])
         return [verdicts[place] for place in range(len(codes))]
+
+    def _overloaded(self, code: str) -> Verdict | None:
+        """The refusal of a script that carries more than code: weights, or the text. Its file is all it brings along.
+
+        Whatever they are written as (literals, comments, names, spaces), they take as much once it is compressed.
+        """
+        carried = len(zlib.compress(code.encode("utf-8", "surrogatepass"), 9))
+        if carried <= self.race.script_bytes:
+            return None
+        most = f"at most {self.race.script_bytes:,} (script_bytes)"
+        words = f"the script carries {carried:,} bytes (its file, compressed), and {most} are allowed: it must train"
+        return Verdict("modified", False, None, None, False, FLOOR_SECONDS, 0, words)
 
     def at_once(self) -> int:
         """Attempts whose verdicts come together: as many as a pool runs side by side, so that a kill loses no others.
@@ -113,6 +132,8 @@ class Referee:
         return max(1, min(self.executor.slots or most, most, TOGETHER))
 
     def _judged(self, attempts: Sequence[_Attempt]) -> list[Verdict]:
+        if not attempts:
+            return []
         trouble = devices.trouble(self.race, devices.WAIT_SECONDS) if self.local else ""
         if trouble:
             raise InfrastructureError(f"{trouble}; nobody is charged, and the same command goes on")
@@ -144,14 +165,13 @@ class Referee:
 
     def _attempt(self, code: str, number: int) -> _Attempt:
         race = self.race
-        earlier = (race.baseline_steps - 1) // race.cadence  # validations between the first and the last
-        spot = race.cadence * (1 + secrets.randbelow(max(1, earlier)))
+        models = [MODEL, *(checkpoint(number * race.cadence) for number in range(kept(race)))]
         limits = Limits(
             seconds=race.cap_seconds,
             memory_bytes=race.memory_bytes,
             cores=race.cores,
             processes=1024,
-            disk_bytes=max(2**30, 64 * race.model_bytes),
+            disk_bytes=max(2**30, (16 if race.recompute else 64) * race.model_bytes),  # all models come back at once
             file_bytes=max(race.model_bytes, OUTPUT_BYTES) if race.recompute else OUTPUT_BYTES,
         )
         threads = str(max(1, race.cores // race.processes))
@@ -160,10 +180,10 @@ class Referee:
             limits,
             data={race.data: race.public},
             files={"train_gpt.py": code.encode("utf-8", "surrogatepass")},
-            collect=[OUTPUT, MODEL, checkpoint(spot)] if race.recompute else [OUTPUT],
+            collect=[OUTPUT, *models] if race.recompute else [OUTPUT],
             environment={
                 "DATA_PATH": ".",
-                "RACE_SEED": str(number),
+                "RACE_SEED": str(splits.attempt_seed(self._key, code, number)),
                 "OMP_NUM_THREADS": threads,
                 "MKL_NUM_THREADS": threads,
                 "GLOO_SOCKET_IFNAME": "lo",
@@ -174,7 +194,7 @@ class Referee:
             minimum=self.minimum,
             devices=devices.files(race),
         )
-        return _Attempt(job, spot)
+        return _Attempt(job)
 
     def _read(self, attempt: _Attempt, result: Result) -> tuple[Verdict, list[Claim]]:
         """The verdict as far as clock and log tell, and the claims that are still to be recomputed."""
@@ -206,13 +226,16 @@ class Referee:
             why = f"{MODEL}: {result.refused.get(MODEL, 'missing')}"
             return replace(verdict, status="reevaluation-mismatch", message=f"no saved model to believe ({why})"), []
         claims = [Claim(final.step, final.loss, result.files[MODEL], final=True)]
-        spot = next((line for line in log.validations[:-1] if line.step == attempt.spot), None)
-        if spot is not None:
-            model = result.files.get(checkpoint(spot.step))
+        earlier = log.validations[:-1]
+        if len(earlier) > kept(self.race):
+            why = f"it validated {len(earlier)} times before its last step, and {kept(self.race)} models are looked at"
+            return replace(verdict, status="reevaluation-mismatch", message=why), []
+        for line in secrets.SystemRandom().sample(earlier, min(SPOTS, len(earlier))):
+            model = result.files.get(checkpoint(line.step))
             if model is None:
-                why = f"it printed a loss at step {spot.step} without saving the model"
+                why = f"it printed a loss at step {line.step} without saving the model"
                 return replace(verdict, status="reevaluation-mismatch", message=why), []
-            claims.append(Claim(spot.step, spot.loss, model, final=False))
+            claims.append(Claim(line.step, line.loss, model, final=False))
         return verdict, claims
 
     def _by_log(self, attempt: _Attempt, result: Result, log: logs.Log) -> tuple[Status, str]:
@@ -300,10 +323,19 @@ def checkpoint(step: int) -> str:
     return f"model_{step:06d}.pt"
 
 
-def hidden_paths(race: Race) -> tuple[Path, ...]:
-    """What no script may read: the packages that texts come from, ours with its races, the referee's shards."""
-    found = {home / name for home in package_homes() for name in [*data.MODULES.values(), "rewardrate"]}
-    return tuple(sorted(found | {PACKAGE, race.private}))
+def kept(race: Race) -> int:
+    """Validations before the last one whose models come back: some are drawn from them after the run."""
+    return max(LEAST_KEPT, 4 * race.baseline_steps // race.cadence)
+
+
+def _repeats(codes: Sequence[str]) -> list[int]:
+    """The number of each run: equal scripts are counted."""
+    seen: Counter[str] = Counter()
+    found = []
+    for code in codes:
+        found.append(FIRST_NUMBER + seen[code])
+        seen[code] += 1
+    return found
 
 
 def _fault(words: str) -> Verdict:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rewardrate.environments.speedrun import seeds, significance
+from rewardrate.environments.speedrun.data import split_name
+from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.referee import FIRST_NUMBER, Referee
 from rewardrate.environments.speedrun.seeds import Seed
 from rewardrate.environments.speedrun.significance import Claimed
@@ -74,7 +76,7 @@ def rescore(
                 Row(seeds.retimed(one, judged, machine()), significance.together(race, judged))
                 for one, judged in zip(adapted, verdicts, strict=True)
             ]
-            _write(out, rows, race.name, race.target_loss)
+            _write(out, rows, race)
             if on_done is not None:
                 on_done(rows[place])
     return rows
@@ -129,7 +131,7 @@ def cells(row: Row) -> dict[str, str]:
     }
 
 
-def _write(out: Path, rows: Sequence[Row], name: str, target: float) -> None:
+def _write(out: Path, rows: Sequence[Row], race: Race) -> None:
     out.mkdir(parents=True, exist_ok=True)
     seeds.write(out / "records", [row.seed for row in rows])
     lines = [cells(row) for row in rows if row.claimed.verdicts]
@@ -138,7 +140,10 @@ def _write(out: Path, rows: Sequence[Row], name: str, target: float) -> None:
     writer.writeheader()
     writer.writerows(lines)
     _replace(out / "table.csv", text.getvalue())
-    shown = [f"Seeds of {name} on {machine()}; target {target:g}.\n", f"| {' | '.join(COLUMNS)} |"]
+    shown = [
+        f"Seeds of {race.name} on {machine()}; target {race.target_loss:g}, split {split_name(race) or 'unknown'}.\n",
+        f"| {' | '.join(COLUMNS)} |",
+    ]
     shown += ["|" + "---|" * len(COLUMNS)]
     shown += ["| " + " | ".join(line[column].replace("|", "/") for column in COLUMNS) + " |" for line in lines]
     _replace(out / "table.md", "\n".join(shown) + "\n")

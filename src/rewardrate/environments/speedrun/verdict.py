@@ -12,6 +12,7 @@ Status = Literal[
     "parse-failure",
     "cadence-violation",
     "reevaluation-mismatch",
+    "modified",
     "tampered-data",
     "infrastructure",
 ]
