@@ -1,11 +1,17 @@
 """Every job has exactly one result, whatever happens to the nodes."""
 
+import re
 import time
 
 import pytest
 
+from rewardrate.environments.mle.environment import Settings
 from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.runlog import RunLog
 from rewardrate.sandbox import Job, Limits
+from rewardrate.training.loop import Budget
+from rewardrate.training.recipe import EndpointChoice, Recipe, Slots
+from rewardrate.training.session import train
 from scale.ray_cluster import local_cluster
 
 pytest.importorskip("ray", reason="Ray is not installed: the executor over a cluster is NOT tested")
@@ -42,7 +48,12 @@ def test_a_node_that_is_killed_loses_no_attempt_and_its_successor_is_used(cluste
             if len(seen) == 30:
                 cluster.nodes.append(cluster.add())
 
+        events = []
+        executor.on_event = lambda kind, message: events.append((kind, message))
         results = executor.run(jobs, on_done=on_done)
+        lost = [message for kind, message in events if kind == "node-lost"]
+        assert len(lost) == 1, "a lost node is reported once"
+        assert re.search(r"^node \w{12} at [\d.]+ is lost \(.+\); attempts that it was running: [0-2]$", lost[0])
         assert sorted(seen) == list(range(90))
         assert [result.stdout for result in results] == [f"{n}\n" for n in range(90)]
         assert {result.status for result in results} == {"ok"}
@@ -134,6 +145,38 @@ def test_a_process_that_is_connected_to_one_cluster_is_not_taken_to_another(clus
         assert ray.is_initialized()
     finally:
         ray.shutdown()
+
+
+def test_a_training_run_keeps_the_loss_of_a_node_in_its_events(cluster, chat, tmp_path, monkeypatch):
+    import ray
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    recipe = Recipe(
+        task="digits8x8",
+        batch=4,
+        budget=Budget(steps=2),
+        policy=EndpointChoice(url=chat, model="chatty", parallel=1),
+        environment=Settings(cores=1, reward="raw", memory_bytes=2**30),
+        sandbox=Slots(repeats=0, executor="ray", address=cluster.address),
+    )
+    killed = []
+
+    def on_step(step):
+        if not killed:
+            killed.append(cluster.nodes[-1].node_id)
+            cluster.kill(cluster.nodes.pop())
+            end = time.monotonic() + 60
+            while any(node["Alive"] and node["NodeID"] == killed[0] for node in ray.nodes()):
+                assert time.monotonic() < end, "the killed node is still alive"
+                time.sleep(0.1)
+
+    train(recipe, tmp_path / "run", on_step=on_step)
+    cluster.nodes.append(cluster.add())
+    with RunLog.open(tmp_path / "run", read_only=True) as log:
+        lost = [event.message for event in log.events() if event.kind == "node-lost"]
+        assert {attempt.status for attempt in log.attempts()}.isdisjoint({"sandbox-failure"})
+    assert len(lost) == 1
+    assert lost[0].startswith(f"node {killed[0][:12]} at ")
 
 
 def test_while_no_node_is_left_the_run_waits_for_one(cluster):

@@ -38,13 +38,6 @@ def test_bad_settings_are_refused_before_anything_is_started(settings, field):
         RayExecutor(**settings)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "nowhere.invalid:6379", "nonsense"])
-def test_an_address_where_nobody_listens_is_told_at_once(address):
-    pytest.importorskip("ray", reason="Ray is not installed: the executor over a cluster is NOT tested")
-    with pytest.raises(InputError, match=r"sandbox\.address.*no Ray cluster answers there.*ray start --head"):
-        RayExecutor(address)
-
-
 def test_a_recipe_chooses_its_executor_by_name():
     recipe = config.build(Recipe, {"task": "digits8x8", "sandbox": {"executor": "ray", "address": "10.0.0.1:6379"}})
     assert recipe.sandbox.address == "10.0.0.1:6379"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import chat_server
 from rewardrate import config
 from rewardrate.environments.outcome import Outcome
 from rewardrate.rates import Accumulators
@@ -24,6 +25,7 @@ HERE = Path(__file__).parent
 PYTHON = ROOT / ".venv-verl" / "bin" / "python"
 MINUTES = 15
 LIMIT_SECONDS = 10.0  # of verl_cpu/cpu.yaml
+GOOD = chat_server.SCRIPT.replace("PLACE", "1")  # the engine's first reply: whether a drawn one works is luck
 
 needs_verl = pytest.mark.skipif(
     not (PYTHON.parent.parent / ".ready").exists(),
@@ -35,7 +37,7 @@ def run(config_name, out, *settings, **variables):
     words = [str(PYTHON), str(ROOT / "examples" / "verl_ppo.py"), f"--config={config_name}", f"--out={out}", *settings]
     own = Path(tempfile.mkdtemp(prefix="rr-"))  # its own locks of cores: no other test's script holds it up
     own.chmod(0o711)
-    place = {**os.environ, "TMPDIR": str(own), **variables}
+    place = {**os.environ, "TMPDIR": str(own), "CPU_ROLLOUT_FIRST_REPLY": GOOD, **variables}
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=60 * MINUTES + 60, check=False, env=place)
     finally:
@@ -75,7 +77,9 @@ def ours(rows, batch):
 def check(out, batch):
     rows = step_lines.read(out / "attempts.jsonl")
     expected, rates, buffer = ours(rows, batch)
-    assert any(row["valid"] for row in rows), "the model wrote no script that works: nothing was shown"
+    assert any(row["valid"] and row["code"] == GOOD for row in rows), "no script that works was run: nothing was shown"
+    drawn = [row for row in rows if row["code"] != GOOD and row["status"] != "sandbox-failure"]
+    assert drawn, "the model was not asked"
     for step in {row["step"] for row in rows}:
         theirs = trained_on(out, step)
         for row in (row for row in rows if row["step"] == step):

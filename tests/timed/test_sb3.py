@@ -12,6 +12,7 @@ pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewar
 pytest.importorskip("stable_baselines3", reason="needs the gym extra: pip install 'rewardrate[gym]'")
 
 import gymnasium
+from gymnasium.wrappers import NormalizeReward
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import ConvertCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -96,6 +97,15 @@ def test_rewards_are_normalised_after_they_are_priced():
     with pytest.raises(InputError, match="put VecNormalize outside"):
         RewardRateVecEnv(VecNormalize(make_vec_env(QUEUE, n_envs=2), norm_obs=False))
     RewardRateVecEnv(VecNormalize(make_vec_env(QUEUE, n_envs=2), norm_obs=False, norm_reward=False))
+
+
+@pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
+def test_environments_that_normalise_or_price_their_rewards_themselves_are_refused(kind):
+    for wrapper, words in ((NormalizeReward, "rescaled as it goes"), (RewardRateWrapper, "price time already")):
+        made = kind([lambda wrapper=wrapper: wrapper(gymnasium.make(f"rewardrate.timed:{QUEUE}")) for _ in range(2)])
+        with pytest.raises(InputError, match=words):
+            RewardRateVecEnv(made)
+        made.close()
 
 
 def test_a_model_is_evaluated_without_moving_the_price_it_learns_by():
@@ -233,3 +243,12 @@ def test_ppo_learns_the_optimal_rate_with_a_price_and_not_without():
     name = "rewardrate/MachineMaintenance-v0"
     assert learned(name, Price(chains=32, every=2048), 60_000) > 0.98
     assert learned(name, None, 40_000) < 0.8
+
+
+def test_the_callback_saves_what_a_second_training_of_equal_length_has_learned(tmp_path):
+    env = RewardRateVecEnv(make_vec_env(QUEUE, n_envs=2), Price(chains=2, every=64))
+    model, callback = small(env), RateCallback(env, tmp_path / "queue", every=100)
+    model.learn(64, callback=callback)
+    first = (tmp_path / "queue.zip").stat().st_mtime_ns
+    model.learn(64, callback=callback)
+    assert (tmp_path / "queue.zip").stat().st_mtime_ns > first

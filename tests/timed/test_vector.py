@@ -10,6 +10,8 @@ pytest.importorskip("gymnasium", reason="needs the gym extra: pip install 'rewar
 
 import gymnasium
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import NormalizeReward
+from gymnasium.wrappers.vector import NormalizeReward as NormalizeVectorReward
 
 from rewardrate import rates
 from rewardrate.errors import InputError
@@ -145,7 +147,9 @@ def test_seconds_of_another_number_of_environments_are_refused(scripted, seconds
 
 def test_time_is_not_priced_twice_where_every_step_ends_an_episode(scripted):
     priced = [lambda: RewardRateWrapper(scripted([1.0], [2.0]), rates.Fixed(0.25)) for _ in range(2)]
-    env = RewardRateVectorWrapper(SyncVectorEnv(priced, autoreset_mode=AutoresetMode.SAME_STEP), rates.Fixed(0.25))
+    with pytest.raises(InputError, match="it prices time already"):
+        RewardRateVectorWrapper(SyncVectorEnv(priced))
+    env = RewardRateVectorWrapper(AsyncVectorEnv(priced, autoreset_mode=AutoresetMode.SAME_STEP), rates.Fixed(0.25))
     env.reset()
     with pytest.raises(InputError, match=r"info\['final_info'\]\['reward'\].*price time once"):
         env.step([0, 0])
@@ -219,3 +223,15 @@ def test_measured_time_goes_inside_the_vector():
     bare.reset(seed=0)
     with pytest.raises(InputError, match=r"wrappers=\[timed.WallClock\]"):
         bare.step(np.zeros(2, dtype=np.int64))
+
+
+@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
+def test_rewards_whose_scale_moves_are_refused_inside(scripted, kind):
+    single = kind([lambda: NormalizeReward(scripted([1.0], [1.0])) for _ in range(2)])
+    vector = kind(makers(scripted))
+    for env in (single, NormalizeVectorReward(vector)):
+        with pytest.raises(InputError, match=r"rescaled as it goes.*put NormalizeReward outside of the price"):
+            RewardRateVectorWrapper(env)
+    RewardRateVectorWrapper(vector, rates.Fixed(0.5))
+    single.close()
+    vector.close()

@@ -12,6 +12,7 @@ pytest.importorskip("stable_baselines3", reason="needs the gym extra: pip instal
 
 import gymnasium
 from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import NormalizeReward, TransformReward
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from rewardrate import rates
@@ -172,3 +173,17 @@ def test_at_the_exact_rate_the_optimal_policy_earns_nothing_above_its_time(name)
         state, left[step], *_ = env.step(best.policy[state])
     blocks = left.reshape(20, -1).sum(axis=1)
     assert abs(blocks.mean()) < 4.6 * blocks.std(ddof=1) / math.sqrt(20)
+
+
+def test_rewards_whose_scale_moves_are_refused_inside_and_taken_outside(scripted):
+    with pytest.raises(InputError, match=r"rescaled as it goes.*put NormalizeReward outside of the price"):
+        RewardRateWrapper(TransformReward(NormalizeReward(scripted([1.0], [1.0])), float))
+    outside = NormalizeReward(RewardRateWrapper(scripted([3.0], [2.0]), rates.Fixed(0.5)))
+    outside.reset()
+    assert outside.step(0)[4]["reward"] == 3.0
+
+
+def test_a_fixed_change_of_the_reward_is_the_users_own_and_the_rate_is_in_its_units(scripted):
+    env = RewardRateWrapper(TransformReward(scripted([3.0], [2.0]), lambda reward: 10 * reward), rates.Fixed(1.0))
+    env.reset()
+    assert env.step(0)[1] == 28.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import queue
 import threading
 import time
@@ -15,8 +14,6 @@ from typing import Any
 from rewardrate.errors import InfrastructureError
 from rewardrate.sandbox import Job, Result
 from rewardrate.sandbox.pool import OnDone
-
-log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.2
 GRACE_SECONDS = 300.0  # beyond twice everything a job may take, a node that says nothing is given up
@@ -39,6 +36,10 @@ class Member:
         "CPUs of the jobs that it runs, and how many those are."
         self.broken = 0
         "Boxes that failed in a row."
+        self.lost, self.reported = "", False
+        "Why the node is lost, and whether that was said."
+        self.dropped = 0
+        "Attempts that it was running when it was lost."
 
     def room(self, need: int) -> int:
         """How many more jobs of `need` CPUs it can take now."""
@@ -198,8 +199,7 @@ class Work:
             except ray.exceptions.RayTaskError as error:
                 raise error.cause if isinstance(error.cause, Exception) else error from None
             except ray.exceptions.RayError as error:  # the node, its worker or the object is gone
-                log.warning("node %s lost job %d: %s", running.member.name[:12], running.index, type(error).__name__)
-                running.member.gone = True
+                self._lose(running, type(error).__name__)
                 self._again(running, f"the node that ran it was lost ({type(error).__name__})", None)
             else:
                 self._take(running, result)
@@ -229,5 +229,12 @@ class Work:
         now = time.monotonic()
         for ticket in [ticket for ticket, running in self._running.items() if running.deadline < now]:
             running = self._running.pop(ticket)
+            running.member.give_back(self._jobs[running.index].limits.cores)
+            self._lose(running, "it fell silent")
             running.member.end()
             self._again(running, "the node that ran it fell silent", None)
+
+    @staticmethod
+    def _lose(running: Running, why: str) -> None:
+        member = running.member
+        member.gone, member.lost, member.dropped = True, member.lost or why, member.dropped + 1

@@ -64,6 +64,9 @@ class PricedBatch:
         if not isinstance(attempted, TaskWorld):
             remedy = "use rewardrate train"
             raise InputError("environment.kind", recipe.environment.kind, "only tasks run on other engines yet", remedy)
+        if recipe.price == "horizon":
+            rule, remedy = "the deadline is kept by rewardrate train alone", 'use rewardrate train, or price = "rate"'
+            raise InputError("price", recipe.price, rule, remedy)
         self.recipe = recipe
         self.environment = attempted.environment(executor, cast(Any, SimpleNamespace(count=count)))
         self.cores = attempted.settings.cores
@@ -118,7 +121,9 @@ class PricedBatch:
         price = self.objective.price(rate)
         worth = [self.objective.worth(row) for row in rows]
         attempts = range(first, first + len(rows))
-        self.buffer.absorb(rows, attempts, step, price, worth=worth, parent_codes=parent_codes)
+        self.buffer.absorb(
+            rows, attempts, step, self.objective.buffer_price(rate), worth=worth, parent_codes=parent_codes
+        )
         self.step = step
         rewards = [None if left is None else left + more for left, more in zip(relative, bonuses, strict=True)]
         return Priced(rewards, relative, bonuses, rate, price, rows)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
-import os
-import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rewardrate import __version__
-from rewardrate.errors import InfrastructureError, InputError, MissingExtra
+from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.rates.settings import real
 from rewardrate.sandbox import Job, Result
 from rewardrate.sandbox.job import check_clock
@@ -22,14 +19,13 @@ from rewardrate.sandbox.launch import WARM_IMPORTS, check_imports
 from rewardrate.sandbox.pool import OnDone
 from rewardrate.sandbox.result import Clock
 from rewardrate.scale import shipping
+from rewardrate.scale.connection import connect
 from rewardrate.scale.dispatch import Member, Work
 from rewardrate.scale.node import Homes, Node, script_packages
 
 log = logging.getLogger(__name__)
 
-STORE_BYTES = 256 * 2**20  # of a cluster of our own: results and pieces pass through it, nothing stays
 LOOK_SECONDS = 1.0
-KNOCK_SECONDS = 10.0
 FAILURES = 3  # to get ready, until a node is left alone
 
 
@@ -71,6 +67,8 @@ class RayExecutor:
         self.patience_seconds = real(
             "patience_seconds", patience_seconds, lambda number: number > 0, "be finite and positive"
         )
+        self.on_event: Callable[[str, str], None] | None = None
+        "Called with kind and message when a node is lost or cannot be used; from any thread."
         self.faults = 0
         "Attempts that were lost with their node, or whose box failed, and were run again."
         self._settings: dict[str, Any] = {"clock": clock, "repeats": repeats, "warm_imports": tuple(warm_imports)}
@@ -79,6 +77,8 @@ class RayExecutor:
         self._left_out: dict[str, int] = {}
         "Node -> from how many cores a job on it cannot be had; 0: never."
         self._failures: dict[str, int] = {}
+        self._hosts: dict[str, str] = {}
+        "Node -> address of its machine."
         self._digests: dict[str, tuple[object, str]] = {}
         self._looked = 0.0
         self._largest = 0
@@ -116,6 +116,8 @@ class RayExecutor:
             return work.run(on_done)
         finally:
             self.faults += work.faults
+            for member in self._members.values():
+                self._report_lost(member)
 
     def _priced(self, job: Job) -> Job:
         if not isinstance(job, Job):
@@ -143,10 +145,14 @@ class RayExecutor:
                 why = " ".join(str(error).split())[:300]
                 raise InfrastructureError(f"the Ray cluster does not answer: {why}") from error
             cpus = {name: int(node["Resources"].get("CPU", 0)) for name, node in alive.items()}
+            self._hosts |= {name: node["NodeManagerAddress"] for name, node in alive.items()}
             for name in list(self._members):
                 member = self._members[name]
-                if member.gone or name not in alive or self._outgrown(member, cpus[name], need):
-                    self._members.pop(name).end()
+                if name not in alive:
+                    member.lost = member.lost or "it has left the cluster"
+                if member.gone or member.lost or self._outgrown(member, cpus[name], need):
+                    self._report_lost(self._members.pop(name))
+                    member.end()
             self._welcome(cpus, need)
             for member in self._members.values():
                 self._supply(member, need, data)
@@ -225,58 +231,17 @@ class RayExecutor:
         self._failures[member.name] = self._failures.get(member.name, 0) + 1
         if self._failures[member.name] >= FAILURES:
             self._left_out[member.name] = 0
-        log.warning("node %s cannot be used: %s", member.name[:12], " ".join(str(error).split())[:300])
+        self._event("node-unusable", member, f"cannot be used: {' '.join(str(error).split())[:300]}")
 
+    def _report_lost(self, member: Member) -> None:
+        """Say once that a node is lost, why, and how many attempts it took with it."""
+        if member.lost and not member.reported:
+            member.reported = True
+            taken = member.dropped + member.running
+            self._event("node-lost", member, f"is lost ({member.lost}); attempts that it was running: {taken}")
 
-def connect(address: str) -> tuple[Any, bool]:
-    """(ray, whether the connection is ours to close)."""
-    try:
-        import ray
-        import ray.util.scheduling_strategies
-    except ImportError:
-        raise MissingExtra('sandbox.executor = "ray"', "ray", "ray") from None
-    if ray.is_initialized():
-        _same_cluster(ray, address)
-        return ray, False
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves the machines
-    os.environ.setdefault("RAY_worker_niceness", "0")  # of a cluster of our own: else scripts would give way to anybody
-    where = address or os.environ.get("RAY_ADDRESS", "")
-    try:
-        if where:
-            _knock(where)
-            ray.init(address=where, log_to_driver=False)
-        else:
-            alone = {"include_dashboard": False, "object_store_memory": STORE_BYTES, "_node_ip_address": "127.0.0.1"}
-            ray.init(address="local", log_to_driver=False, **alone)
-    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        rule = f"no Ray cluster answers there ({' '.join(str(error).split())[:200]})"
-        raise InputError("sandbox.address", where, rule, "start one with: ray start --head") from error
-    return ray, True
-
-
-def _same_cluster(ray: Any, address: str) -> None:
-    """Refuse host:port of another cluster than the one this process is connected to. Other forms name no cluster."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or "/" in host:
-        return
-    here = ray.get_runtime_context().gcs_address
-    known, _, known_port = here.rpartition(":")
-    own = _addresses(ray.util.get_node_ip_address()) | {"127.0.0.1", "::1"}
-    theirs, ours = _addresses(host), _addresses(known)
-    if port != known_port or not (theirs & ours or (theirs & own and ours & own)):
-        rule = f"this process is connected to the Ray cluster at {here} already"
-        raise InputError("sandbox.address", address, rule, "leave it out, or call ray.shutdown() before")
-
-
-def _addresses(host: str) -> set[str]:
-    """The numbers behind a name; none where nobody knows it."""
-    with contextlib.suppress(OSError, UnicodeError):
-        return {str(found[4][0]) for found in socket.getaddrinfo(host.strip("[]"), None)}
-    return set()
-
-
-def _knock(address: str) -> None:
-    """OSError if nobody listens at host:port: Ray itself would be silent for minutes. Other forms are left to Ray."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal() and "/" not in host:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+    def _event(self, kind: str, member: Member, what: str) -> None:
+        message = f"node {member.name[:12]} at {self._hosts.get(member.name, '?')} {what}"
+        log.warning("%s", message)
+        if self.on_event is not None:
+            self.on_event(kind, message)

@@ -34,6 +34,7 @@ from verl.utils import tensordict_utils
 from rewardrate import config
 from rewardrate.environments.outcome import Outcome, Parent
 from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.policies.control_tokens import ControlTokens
 from rewardrate.sandbox import cores
 from rewardrate.scale import step_lines
 from rewardrate.scale.priced_batch import MISSING, Priced, PricedBatch
@@ -125,7 +126,8 @@ class BufferPrompts(Dataset[dict[str, Any]]):
         """One prompt: place i of a batch improves the i-th best solution. It must fit, for verl would cut its head."""
         place = index % self.prompts
         parent = self.batch.parents(self.prompts)[place] if self.training else None
-        chat = self.batch.prompt(parent)
+        control = ControlTokens(self.tokenizer)  # verl encodes the chat itself, names of control tokens included
+        chat = [turn | {"content": control.spelled(turn["content"])} for turn in self.batch.prompt(parent)]
         options = dict(self.config.get("apply_chat_template_kwargs") or {})
         tokens = self.tokenizer.apply_chat_template(
             chat, add_generation_prompt=True, tokenize=True, return_dict=False, **options

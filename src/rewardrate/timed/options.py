@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from rewardrate.errors import InputError
 from rewardrate.rates.settings import real, whole
 from rewardrate.timed.convention import KEY, finite_reward, positive_seconds, single
-from rewardrate.timed.wrapper import refuse_twice
+from rewardrate.timed.wrapper import refuse_inside
 
 STEPS = "steps"
 
@@ -35,7 +35,7 @@ class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstr
         *,
         step_seconds: float | None = None,
     ) -> None:
-        refuse_twice(single(env, "give it to make_vec: wrappers=[timed.OptionsWrapper]"), "price the options instead")
+        refuse_inside(single(env, "give it to make_vec: wrappers=[timed.OptionsWrapper]"), "price the options instead")
         RecordConstructorArgs.__init__(self, lengths=lengths, step_seconds=step_seconds)
         gymnasium.Wrapper.__init__(self, env)
         self.lengths = _lengths(lengths)

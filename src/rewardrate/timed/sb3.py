@@ -1,13 +1,15 @@
-"""Stable-Baselines3: price a whole vectorised environment, and keep the price beside the model.
+"""Stable-Baselines3: price a vectorised environment and what a replay buffer holds; save the price with the model.
 
-Stable-Baselines3 (and torch with it) is imported when `RewardRateVecEnv` or `RateCallback` is first asked for.
+Stable-Baselines3 (and torch with it) is imported when one of the classes in `_CLASSES` is first asked for.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,9 +19,11 @@ from rewardrate.errors import InputError, MissingExtra
 from rewardrate.rates.settings import whole
 from rewardrate.timed.convention import KEY, finite_reward, seconds_in
 from rewardrate.timed.price import Price, price_for
-from rewardrate.timed.wrapper import refuse_taken
+from rewardrate.timed.replay import BASES, Repriced, make_buffer
+from rewardrate.timed.wrapper import MOVING_SCALE, NORMALIZE, RewardRateWrapper, refuse_taken
 
 EXTENSION = ".rate.json"
+Place = str | os.PathLike[str] | None
 
 
 class Saved(Protocol):
@@ -71,27 +75,25 @@ def _callback() -> type:
         """Logs what a second costs and the mean of the estimate, and saves the model with its price.
 
         model.zip and model.rate.json stand at `path`, written every `every` rollouts and at the end; path=None saves
-        nothing. `load` names a model whose price to go on with when training first starts; later calls of `learn` with
-        the same callback go on with the price as it is then. `price` is the `Price`, or the wrapper, that the
-        environments of the model use.
+        nothing. Rollouts shorter than a round of the price (DQN: four steps) are counted by rounds. An off-policy
+        algorithm whose buffer keeps old prices is warned of. `load` names a model whose price to go on with when
+        training first starts; later calls of `learn` with the same callback go on with the price as it is then. `price`
+        is the `Price`, or the wrapper, that the environments of the model use.
         """
 
-        def __init__(
-            self,
-            price: Saved,
-            path: str | os.PathLike[str] | None = None,
-            *,
-            every: int = 10,
-            load: str | os.PathLike[str] | None = None,
-        ) -> None:
+        def __init__(self, price: Saved, path: Place = None, *, every: int = 10, load: Place = None) -> None:
             super().__init__()
             if not (hasattr(price, "state_dict") and hasattr(price, "load_state_dict")):
                 raise InputError("price", price, "it must be a Price, or a wrapper that has one")
             self.saved, self.path, self.load = price, path, load
             self.every, self.rollouts = whole("every", every, 1), 0
-            self.loaded = False
+            self.loaded, self._counted, self._saved_at = False, 0, -1
 
         def _on_training_start(self) -> None:
+            price: Any = getattr(self.saved, "price", self.saved)
+            if price.estimator.adapts:
+                _warn_of_old_prices(self.model)
+            self._counted, self._saved_at = self.model.num_timesteps, -1  # a second `learn` counts from 0 again
             if self.load is not None and not self.loaded:
                 load_rate(self.saved, self.load)
                 self.loaded = True
@@ -103,12 +105,15 @@ def _callback() -> type:
             price: Any = getattr(self.saved, "price", self.saved)
             self.logger.record("rewardrate/rate", price.rate)
             self.logger.record("rewardrate/mean", price.estimate.mean)
-            self.rollouts += 1
+            if self.num_timesteps - self._counted < price.every:
+                return
+            self.rollouts, self._counted = self.rollouts + 1, self.num_timesteps
             if self.rollouts % self.every == 0:
                 self.save()
 
         def _on_training_end(self) -> None:
-            self.save()
+            if self._saved_at != self.num_timesteps:
+                self.save()
 
         def save(self) -> None:
             """Model and price, now."""
@@ -116,8 +121,28 @@ def _callback() -> type:
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
                 self.model.save(Path(self.path))
                 save_rate(self.saved, self.path)
+                self._saved_at = self.num_timesteps
 
     return RateCallback
+
+
+def _warn_of_old_prices(model: Any) -> None:
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+    if isinstance(model, OffPolicyAlgorithm) and not isinstance(model.replay_buffer, Repriced):
+        plain = type(model.replay_buffer).__name__
+        kind = next((name for name, base in BASES.items() if base == plain), "RewardRateReplayBuffer")
+        rule = f"{type(model).__name__} learns from stored rewards, which keep the price of the day they were stored"
+        remedy = f"pass replay_buffer_class=timed.sb3.{kind}, which charges the price of now"
+        warnings.warn(f"{rule}; {remedy}", stacklevel=2)
+
+
+def _refuse_environments(venv: Any) -> None:
+    """Refuse single environments, here or in processes of their own, that price time or rescale rewards themselves."""
+    if any(venv.env_is_wrapped(NORMALIZE)):
+        raise InputError("venv", venv, MOVING_SCALE, "use VecNormalize outside instead of NormalizeReward")
+    if any(venv.env_is_wrapped(RewardRateWrapper)):
+        raise InputError("venv", venv, "its environments price time already", "wrap it once")
 
 
 def _vec_env() -> type:
@@ -142,9 +167,10 @@ def _vec_env() -> type:
                 if isinstance(getattr(inner, "price", None), Price):
                     raise InputError("venv", inner, "it prices time already", "wrap it once")
                 if isinstance(inner, VecNormalize) and inner.norm_reward:
-                    rule = "its rewards are rescaled as it goes, and a rate of such rewards means nothing"
-                    raise InputError("venv", inner, rule, "put VecNormalize outside, or give it norm_reward=False")
+                    remedy = "put VecNormalize outside, or give it norm_reward=False"
+                    raise InputError("venv", inner, MOVING_SCALE, remedy)
                 inner = inner.venv
+            _refuse_environments(venv)
             super().__init__(venv)
             self.price = price_for(price, self.num_envs)
             self.differential_return = np.zeros(self.num_envs)
@@ -181,7 +207,11 @@ def _vec_env() -> type:
     return RewardRateVecEnv
 
 
-_CLASSES: dict[str, Callable[[], type]] = {"RateCallback": _callback, "RewardRateVecEnv": _vec_env}
+_CLASSES: dict[str, Callable[[], type]] = {
+    "RateCallback": _callback,
+    "RewardRateVecEnv": _vec_env,
+    **{name: partial(make_buffer, name) for name in BASES},
+}
 
 
 def __getattr__(name: str) -> Any:

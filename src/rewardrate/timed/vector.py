@@ -13,7 +13,7 @@ from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates import Estimator
 from rewardrate.timed.convention import KEY, finite_reward, positive_seconds
 from rewardrate.timed.price import Price, price_for
-from rewardrate.timed.wrapper import refuse_taken, refuse_twice
+from rewardrate.timed.wrapper import refuse_inside, refuse_taken
 
 if TYPE_CHECKING:
     Base = VectorWrapper[Any, Any, Any, Any, Any]
@@ -47,7 +47,7 @@ class RewardRateVectorWrapper(Base):
         if not isinstance(env, VectorEnv):
             rule, remedy = "it must be a gymnasium.vector.VectorEnv", "use RewardRateWrapper for a single environment"
             raise InputError("env", env, rule, remedy)
-        refuse_twice(env)
+        refuse_inside(env)
         super().__init__(env)
         self.autoreset = _mode(env.metadata, autoreset)
         self.price = price_for(price, env.num_envs)

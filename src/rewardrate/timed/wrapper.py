@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
 import gymnasium
+import gymnasium.wrappers.vector
 import numpy as np
 from gymnasium.core import ActType, ObsType
 from gymnasium.utils import RecordConstructorArgs
@@ -16,6 +17,8 @@ from rewardrate.timed.convention import KEY, finite_reward, nondeterministic, se
 from rewardrate.timed.price import Price, as_price
 
 WRITES = ("reward", "rate", "differential_return")
+NORMALIZE = gymnasium.wrappers.NormalizeReward
+MOVING_SCALE = "its rewards are rescaled as it goes, and a rate of such rewards means nothing"
 
 
 class RewardRateWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordConstructorArgs):
@@ -28,7 +31,7 @@ class RewardRateWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], R
     """
 
     def __init__(self, env: gymnasium.Env[ObsType, ActType], price: Price | Estimator | str | None = None) -> None:
-        refuse_twice(single(env, "use RewardRateVectorWrapper"))
+        refuse_inside(single(env, "use RewardRateVectorWrapper"))
         RecordConstructorArgs.__init__(self, price=price)
         gymnasium.Wrapper.__init__(self, env)
         self.price = as_price(price)
@@ -74,10 +77,28 @@ def refuse_taken(info: Mapping[str, Any], place: str = "info") -> None:
             raise InputError(f"{place}[{key!r}]", info[key], rule, "rename yours, or price time once")
 
 
-def refuse_twice(env: Any, remedy: str = "wrap it once") -> None:
-    """Time that is paid for twice is a mistake."""
+def refuse_inside(env: Any, remedy: str = "wrap it once") -> None:
+    """Refuse what must not be inside: time that is charged twice, and rewards whose scale moves as they come.
+
+    A fixed change of the reward (TransformReward, ClipReward) is the user's own: the rate is in its units then.
+    """
     inner = env
-    while isinstance(inner, (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)):
+    while True:
         if isinstance(getattr(inner, "price", None), Price):
             raise InputError("env", inner, "it prices time already", remedy)
+        if isinstance(inner, (NORMALIZE, gymnasium.wrappers.vector.NormalizeReward)) or _normalizes(inner):
+            raise InputError("env", inner, MOVING_SCALE, "put NormalizeReward outside of the price")
+        if not isinstance(inner, (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)):
+            break
         inner = inner.env
+    if isinstance(inner, gymnasium.vector.SyncVectorEnv):
+        for one in inner.envs:
+            refuse_inside(one, remedy)
+
+
+def _normalizes(env: Any) -> bool:
+    """Whether environments in processes of their own are inside of a NormalizeReward: only its attributes tell."""
+    if not isinstance(env, gymnasium.vector.AsyncVectorEnv):
+        return False
+    names = ("return_rms", "discounted_reward")
+    return all(any(env.call("has_wrapper_attr", name)) for name in names)

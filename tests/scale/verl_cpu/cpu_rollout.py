@@ -6,11 +6,12 @@ An engine on GPUs has a server of its own; here one more process would cost more
 import os
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 FAILS_AT = int(os.environ.get("CPU_ROLLOUT_FAILS_AT", "0"))  # which request has bad luck; 0: none
+FIRST_REPLY = os.environ.get("CPU_ROLLOUT_FIRST_REPLY", "")  # said to the first request; empty: drawn like the others
 
 
 class Weights(BaseRollout):
@@ -24,6 +25,7 @@ class Weights(BaseRollout):
         self.model = AutoModelForCausalLM.from_pretrained(self.model_config.path, dtype=torch.float32).eval()
         stops = self.model.generation_config.eos_token_id
         self.stops = set(stops if isinstance(stops, list) else [stops])
+        self.first = AutoTokenizer.from_pretrained(self.model_config.path)(FIRST_REPLY).input_ids if FIRST_REPLY else []
         self.step = self.requests = 0
         Weights.here = self
 
@@ -50,6 +52,8 @@ class Weights(BaseRollout):
         self.requests += 1
         if self.requests == FAILS_AT:
             raise RuntimeError("bad luck")
+        if self.requests == 1 and self.first:
+            return self.output([*self.first, min(self.stops)])
         dice = torch.Generator().manual_seed(1000 * (self.step or 0) + self.requests)
         ids, past, tokens = torch.tensor([list(prompt_ids)]), None, []
         while len(tokens) < self.config.response_length and (not tokens or tokens[-1] not in self.stops):
@@ -57,6 +61,10 @@ class Weights(BaseRollout):
             ids = torch.multinomial((found.logits[:, -1] / temperature).softmax(-1), 1, generator=dice)
             past = found.past_key_values
             tokens.append(int(ids))
+        return self.output(tokens)
+
+    def output(self, tokens):
+        """A reply as verl wants it."""
         return TokenOutput(token_ids=tokens, stop_reason="completed", extra_fields={"global_steps": self.step})
 
 
