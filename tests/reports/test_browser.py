@@ -4,11 +4,13 @@ import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import made_run
 from rewardrate.reports import page as pages
+from rewardrate.reports.evaluation import Value
 from rewardrate.reports.run import read
 from rewardrate.reports.theory import page as theory_page
 
@@ -30,7 +32,7 @@ def record(both, arm, attempt):
 
 
 CHARTS = {
-    "budget-reward-latest", "budget-reward-best", "budget-score-latest", "budget-score-best", "cumulative", "rate",
+    *(f"budget-{metric}-{value}" for metric in ("reward", "score") for value in get_args(Value)), "cumulative", "rate",
     "seconds", "reward", "valid", "attempts-rpg", "attempts-vanilla", "failures-rpg", "failures-vanilla", "health-kl",
     "health-entropy", "health-clip_share", "health-value_loss",
 }  # fmt: skip

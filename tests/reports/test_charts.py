@@ -73,8 +73,8 @@ def test_budget_curves_end_at_the_T_of_the_comparison(experiment):
         chart = room.budget(experiment, metric)
         both = experiment.compare(metric)
         assert line(chart, "rpg").x[-1] == pytest.approx(both.final)
-        assert line(chart, "rpg").y[-1] == pytest.approx(both.rpg.value)
-        assert line(chart, "vanilla").y[-1] == pytest.approx(both.vanilla.value)
+        assert line(chart, "rpg").y[-1] == pytest.approx(both.rpg_curves[0, -1])
+        assert line(chart, "vanilla").y[-1] == pytest.approx(both.vanilla_curves[0, -1])
 
 
 def test_repetitions_are_faint_lines_behind_their_mean(many):

@@ -13,7 +13,7 @@ def test_one_task_gives_the_page_every_chart_and_the_table(both, tmp_path):
     written = files.write([both], tmp_path)
     assert written.page == tmp_path / "report.html"
     assert {path.suffix for path in written.figures} == {".svg", ".png"}
-    assert (tmp_path / "figures" / "budget-reward-latest.svg").stat().st_size > 5_000
+    assert (tmp_path / "figures" / "budget-reward-current.svg").stat().st_size > 5_000
     assert [path.name for path in written.tables] == ["table.md", "table.tex", "table.csv"]
     assert not list(tmp_path.rglob("*.part"))
 

@@ -1,31 +1,24 @@
-from dataclasses import replace
-
-from rewardrate.reports.evaluation import Interval
-from rewardrate.reports.result import many_tasks, one_task, runs_table, verdict
+import made_run
+from rewardrate.reports.result import many_tasks, one_task, runs_table
 from rewardrate.reports.run import experiments, find
 
 
-def test_the_verdict_says_no_more_than_the_interval_of_the_difference(both):
-    found = experiments(find(both))[0].compare()
-    for difference, words in (
-        (Interval(0.1, -0.1, 0.2), "cannot be told apart"),
-        (Interval(0.1, 0.05, 0.2), "rpg is ahead of vanilla by 0.100"),
-        (Interval(-0.1, -0.2, -0.05), "vanilla is ahead of rpg by 0.100"),
-        (Interval(None, None, None), "nothing to compare yet"),
-    ):
-        assert words in verdict(replace(found, difference=difference))
-    one = replace(found, difference=Interval(0.1, 0.05, 0.2))
-    assert "train more seeds" in verdict(one)
-    several = replace(one, rpg_curves=one.rpg_curves.repeat(2, axis=0))
-    assert "train more seeds" not in verdict(several)
-
-
-def test_one_task_shows_four_ways_to_compare_and_several_tasks_the_papers_table(both, many):
+def test_one_task_shows_six_values_at_T_and_six_of_its_time_and_several_tasks_the_papers_table(both, many):
     (one,) = experiments(find(both))
-    assert one_task(one).count("<tr>") == 5
+    assert one_task(one).count("<tr>") == 7 + 7
     shown = many_tasks(experiments(find(many)))
     assert "mean improvement without the best and the worst task" in shown
     assert "tasks on which rpg is ahead and behind" in shown
+
+
+def test_a_third_arm_has_a_part_of_its_own(both, tmp_path):
+    horizon = made_run.make(tmp_path / "horizon", arm="horizon", steps=6, batch=8)
+    (one,) = experiments([*find(both), *find(horizon)])
+    shown = one_task(one)
+    assert "rpg and vanilla at equal time" in shown
+    assert "horizon and vanilla at equal time" in shown
+    assert "Reward per second: horizon " in shown
+    assert "horizon and vanilla on every task" in many_tasks([one])
 
 
 def test_runs_that_cannot_be_paired_are_shown_alone(both, many):

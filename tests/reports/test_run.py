@@ -6,6 +6,7 @@ import made_run
 import toy_agent
 from rewardrate.errors import InputError
 from rewardrate.reports import run as runs
+from rewardrate.runlog import RunLog
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +21,15 @@ def folder(tmp_path_factory):
 
 
 def test_a_summary_is_what_the_attempts_say(folder):
-    found = runs.summary(folder / "rpg")
     read = runs.read(folder / "rpg")
+    found = runs.numbers(read)
     assert found["attempts"] == 24
-    assert found["valid share"] == 1.0
-    assert found["mean reward"] == pytest.approx(sum(attempt.reward for attempt in read.attempts) / 24)
-    assert found["script seconds"] == pytest.approx(sum(attempt.seconds for attempt in read.attempts))
+    assert found["valid_share"] == 1.0
+    reward, seconds = (sum(getattr(attempt, name) for attempt in read.attempts) for name in ("reward", "seconds"))
+    assert found["reward_per_attempt"] == pytest.approx(reward / 24)
+    assert found["reward_per_second"] == pytest.approx(reward / seconds)
+    assert found["script_seconds"] == pytest.approx(seconds)
+    assert all(name.isidentifier() for name in found)
     assert found["steps"] == 6
 
 
@@ -65,6 +69,36 @@ def test_runs_are_found_at_any_depth_and_grouped_by_task_and_arm(many):
         assert list(one.arms) == ["rpg", "vanilla"]
         assert [(rpg.seed, vanilla.seed) for rpg, vanilla in one.pairs] == [("0", "0"), ("1", "1")]
     assert [one.higher_is_better for one in found] == [False, True, True]
+
+
+def test_every_arm_is_compared_with_vanilla(both, tmp_path):
+    made_run.make(tmp_path / "horizon", arm="horizon", steps=6, batch=8)
+    (one,) = runs.experiments([*runs.find(both), runs.read(tmp_path / "horizon")])
+    assert list(one.arms) == ["rpg", "horizon", "vanilla"]
+    assert (list(one.contrasts), one.first) == (["rpg", "horizon"], "rpg")
+    assert one.compare(arm="horizon").vanilla.value == one.compare().vanilla.value
+    assert one.compare(arm="horizon").rpg.value != one.compare().rpg.value
+    assert one.compare(arm="nobody") is None
+    (alone,) = runs.experiments([*runs.find(both / "vanilla"), runs.read(tmp_path / "horizon")])
+    assert (alone.first, len(alone.pairs)) == ("horizon", 1)
+
+
+def test_T_is_the_stated_budget_of_script_seconds_once_all_runs_have_used_it_up(tmp_path):
+    for seconds, stated in ((4.0, True), (1e6, False)):
+        config = f"batch = 3\n[budget]\nscript_seconds = {seconds}\n"
+        place = tmp_path / str(stated)
+        for arm in ("rpg", "vanilla"):
+            made_run.make(place / arm, arm=arm, steps=4, batch=3, config=config)
+        (one,) = runs.experiments(runs.find(place))
+        used = min(run.chains.total.mean() for run in one.runs)
+        assert (one.stated, one.final) == (stated, pytest.approx(seconds / 3 if stated else used))
+        assert one.compare().final == one.final
+
+
+def test_the_held_out_reward_is_that_of_the_latest_report(both):
+    read = runs.read(both / "rpg")
+    assert read.held_out_reward == 0.9
+    assert replace(read, events=()).held_out_reward is None
 
 
 def test_a_seed_that_was_run_twice_is_paired_by_its_folder(both, tmp_path):
@@ -111,3 +145,35 @@ def test_a_link_to_a_run_is_followed_and_a_circle_of_links_is_not(both, tmp_path
     (tmp_path / "linked").symlink_to(both / "rpg")
     (tmp_path / "circle").symlink_to(tmp_path)
     assert runs.folders(tmp_path) == [tmp_path / "linked"]
+
+
+@pytest.mark.parametrize(
+    ("config", "about", "event"),
+    [
+        (f"[budget]\nscript_seconds = 1{'0' * 400}\n", {}, ""),
+        (f"batch = 1{'0' * 5000}\n", {}, ""),
+        (f"[objective]\nprice_scale = 1{'0' * 400}\n", {}, ""),
+        ("[budget]\nscript_seconds = true\n", {"seed": "9" * 5000}, "attempt 1: reward 1.2.3"),
+        ("", {}, f"attempt 1: reward {'9' * 400}"),
+    ],
+)
+def test_numbers_that_no_run_has_are_read_as_none(config, about, event, tmp_path):
+    for arm in ("rpg", "vanilla"):
+        folder = made_run.make(tmp_path / arm, arm=arm, steps=2, batch=2, config=config, about=about)
+        with RunLog.open(folder) as log:
+            log.note("report", event)
+    found = runs.find(tmp_path)
+    (one,) = runs.experiments(found)
+    assert (one.stated, found[0].price_scale, found[0].held_out_reward in (None, 1.2)) == (False, 1.0, True)
+    assert one.compare() is not None
+    assert one.efficiency()["held_out_reward"].rpg.low is None
+
+
+def test_T_follows_a_budget_that_has_grown(tmp_path):
+    for arm in ("rpg", "vanilla"):
+        config = "[budget]\nscript_seconds = 2.0\n"
+        folder = made_run.make(tmp_path / arm, arm=arm, steps=4, batch=2, config=config)
+        with RunLog.open(folder) as log:
+            log.note("budget", "script_seconds = 6.0")
+    (one,) = runs.experiments(runs.find(tmp_path))
+    assert (one.stated, one.final) == (True, 3.0)

@@ -46,7 +46,7 @@ def test_the_page_is_served_with_headers_that_lock_it_in(both):
     with serving(both) as server:
         status, headers, text = ask(server)
         assert status == 200
-        assert "Both arms at the same budget" in text
+        assert "Both arms at equal time" in text
         assert "connect-src 'self'" in headers["Content-Security-Policy"]
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
@@ -94,6 +94,73 @@ def test_a_browser_that_turns_away_leaves_no_traceback_in_the_terminal(both, cap
         time.sleep(0.5)
         assert ask(server, "/state")[0] == 200
     assert "Traceback" not in capfd.readouterr().err
+
+
+def served(server):
+    """Threads that serve a connection now."""
+    return sum(thread.name.endswith("(process_request_thread)") for thread in threading.enumerate())
+
+
+def drip(client, pieces, pause=0.05, seconds=20.0):
+    """Send one piece after the other; whether the server ended the connection meanwhile, and after how long."""
+    start = time.monotonic()
+    client.settimeout(pause)
+    while time.monotonic() - start < seconds:
+        try:
+            client.sendall(next(pieces))
+            if client.recv(100) == b"":
+                return True, time.monotonic() - start
+        except TimeoutError:
+            continue
+        except OSError:
+            return True, time.monotonic() - start
+    return False, seconds
+
+
+@pytest.mark.parametrize(
+    "begin", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"], ids=["nothing", "line", "headers"]
+)
+def test_a_request_that_drips_in_is_ended_at_its_deadline(both, begin):
+    with serving(both) as server:
+        server.read_seconds = 1.0
+        with socket.create_connection(server.server_address) as client:
+            client.sendall(begin)
+            ended, seconds = drip(client, iter(lambda: b"x", None))
+        assert ended
+        assert seconds < 10, "a byte now and then does not keep it"
+        assert ask(server, "/state")[0] == 200
+
+
+def test_an_answer_that_is_taken_by_drops_is_ended_at_its_deadline(both):
+    with serving(both) as server:
+        server.send_seconds = 1.0
+        server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # else the kernel takes all of the page
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            client.connect(server.server_address)
+            client.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.server_address[1]}\r\n\r\n".encode())
+            end, taken = time.monotonic() + 15, 0
+            assert client.recv(1)
+            while served(server) and time.monotonic() < end:
+                taken += len(client.recv(1))
+                time.sleep(0.05)
+        assert time.monotonic() < end, "the thread still waits for its client"
+        assert taken < 1000
+        assert ask(server, "/state")[0] == 200
+
+
+def test_many_idle_connections_take_few_threads_and_leave_room_for_an_honest_one(both):
+    with serving(both) as server, contextlib.ExitStack() as stack:
+        server.connections = 8
+        clients = [stack.enter_context(socket.create_connection(server.server_address)) for _ in range(100)]
+        for client in clients:
+            with contextlib.suppress(OSError):
+                client.sendall(b"GET")
+        assert ask(server, "/state")[0] == 200
+        end = time.monotonic() + 10
+        while served(server) > 8 and time.monotonic() < end:
+            time.sleep(0.05)  # those that were ended need a moment to leave
+        assert served(server) <= 8
 
 
 def test_the_folder_is_not_touched(both):

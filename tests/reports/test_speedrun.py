@@ -7,31 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from made_race import HISTORY, attempt, run
 from rewardrate.environments.speedrun import seeds
 from rewardrate.environments.speedrun.seeds import Record, Seed
-from rewardrate.reports.evaluation import chains
-from rewardrate.reports.run import COLUMNS, Run, experiments
+from rewardrate.reports.run import experiments
 from rewardrate.reports.speedrun import best, crossings, improvement, kept_seed, margin, section, target_of, with_seeds
-from rewardrate.runlog import AttemptRow, RateRow, StepRow
-
-BLANK = {field.name: "" for field in dataclasses.fields(AttemptRow)}
-
-
-def attempt(number, step, row, loss, seconds, status="ok", **more):
-    numbers = {"tokens": 0, "generation_seconds": 0.0, "reward": 10 - loss, "bonus": 0.0, "finished": 0.0}
-    facts = {"id": number, "step": step, "row": row, "parent": None, "valid": status == "ok", "score": loss}
-    rest = {"seconds": seconds, "status": status, "relative_reward": 1.0, "contaminated": False, "trains": None}
-    return AttemptRow(**{**BLANK, **numbers, **facts, **rest, "code": f"lr = {number}\n", **more})
-
-
-HISTORY = [
-    attempt(1, 1, 0, 3.30, 50.0, prompt="[seed: old]"),
-    attempt(2, 1, 1, 3.27, 40.0, prompt="[seed: old]"),
-    attempt(3, 2, 0, 3.26, 30.0, parent=2),
-    attempt(4, 2, 1, 3.20, 20.0, "error"),
-    attempt(5, 3, 0, 3.28, 10.0, parent=3),
-    attempt(6, 3, 1, 3.10, 10.0, "sandbox-failure"),
-]
 
 
 def test_crossings_come_in_the_order_in_which_budgets_reach_them():
@@ -59,14 +39,6 @@ def test_a_larger_budget_never_has_a_smaller_margin(rows, budget):
     history = [attempt(place + 1, place + 1, row, loss, seconds) for place, (row, loss, seconds) in enumerate(rows)]
     found = crossings(history, 3.28)
     assert margin(found, budget) <= margin(found, 2 * budget)
-
-
-def run(tmp_path, arm, history):
-    facts = {"arm": arm, "task": "mini", "seed": "0", "clock": "wall", "direction": "minimize", "race": "mini"}
-    rate = RateRow(0.1, 0.1, 0.1, 0.1, 1)
-    steps = tuple(StepRow(step, rate, {}, {}, 10.0, None, 0.0) for step in (1, 2, 3))
-    columns = {name: [getattr(one, name) for one in history] for name in COLUMNS}
-    return Run(tmp_path, {**facts, "target_loss": "3.28"}, tuple(history), steps, chains(columns))
 
 
 def test_the_page_shows_both_arms_and_what_the_best_crossing_changed(tmp_path):

@@ -3,6 +3,7 @@
 from rewardrate.rates.accumulators import Accumulators
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.fixed import Fixed
+from rewardrate.rates.horizon import Horizon
 from rewardrate.rates.neural import Neural
 from rewardrate.rates.niw import NIW
 from rewardrate.rates.registry import ESTIMATORS, make
@@ -16,6 +17,7 @@ __all__ = [
     "Accumulators",
     "Estimator",
     "Fixed",
+    "Horizon",
     "Neural",
     "RateEstimate",
     "RobbinsMonro",

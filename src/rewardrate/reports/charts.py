@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewardrate.reports.chart import POINTS, Area, Chart, Line, Points
-from rewardrate.reports.evaluation import Metric, Value, band, budget_grid, curve, final_budget
+from rewardrate.reports.evaluation import Metric, Value, band, budget_grid, curve
 from rewardrate.reports.run import Experiment, Run
 from rewardrate.reports.style import BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SILVER, SKY, YELLOW
 from rewardrate.runlog import AttemptRow
@@ -43,7 +44,7 @@ def colors(labels: Sequence[str]) -> dict[str, str]:
 
 def charts(experiment: Experiment) -> list[Chart]:
     """Every chart of one task, in the order of the page."""
-    made = [budget(experiment, metric, value) for metric in experiment.metrics for value in ("latest", "best")]
+    made = [budget(experiment, metric, value) for metric in experiment.metrics for value in get_args(Value)]
     made += [cumulative(experiment), rate(experiment), *over_steps(experiment)]
     made += [attempts(experiment, label) for label in experiment.arms]
     made += [failures(experiment, label) for label in experiment.arms]
@@ -52,12 +53,12 @@ def charts(experiment: Experiment) -> list[Chart]:
     return made + ([scales] if scales else [])
 
 
-def budget(experiment: Experiment, metric: Metric = "reward", value: Value = "latest", *, small: bool = False) -> Chart:
+def budget(
+    experiment: Experiment, metric: Metric = "reward", value: Value = "current", *, small: bool = False
+) -> Chart:
     """Mean across chains at every time budget, with the bootstrap band; faint lines are repetitions."""
     chains = {label: [run.chains_of(metric) for run in runs] for label, runs in experiment.arms.items()}
-    finals = [final_budget(runs) for label, runs in chains.items()]
-    final = max(min(finals), 0.1)
-    grid = budget_grid(final, points=100 if small else 200)
+    grid = budget_grid(max(experiment.final, 0.1), points=100 if small else 200)
     lines = []
     for label, color in colors(list(chains)).items():
         curves = curve(chains[label], grid, value)
@@ -65,7 +66,12 @@ def budget(experiment: Experiment, metric: Metric = "reward", value: Value = "la
         if len(curves) > 1:
             lines += [Line(label, color, grid, one, faint=True) for one in curves]
         lines.append(Line(label, color, grid, _mean(curves), low, high))
-    what = {"latest": "latest valid attempt", "best": "best attempt so far"}[value]
+    what = {
+        "current": "latest attempt",
+        "latest-valid": "latest valid attempt",
+        "best-so-far": "best attempt so far",
+    }[value]
+    stated = "the stated budget" if experiment.stated else "what every run has used on average over its chains"
     better = (
         "" if metric == "reward" else " (higher is better)" if experiment.higher_is_better else " (lower is better)"
     )
@@ -73,8 +79,8 @@ def budget(experiment: Experiment, metric: Metric = "reward", value: Value = "la
         name=f"budget-{metric}-{value}",
         title=experiment.task if small else f"Mean {metric} at a time budget, {what}",
         caption=f"Each chain shows its {what} once its scripts have used so many seconds; the line is the mean over "
-        "chains, the band its 95 % bootstrap interval. The right edge is T, which 95 % of the chains of the "
-        "faster-finishing arm reach." + _without(metric),
+        f"chains, the band its 95 % bootstrap interval. The right edge is T, {stated}."
+        + _without(experiment, metric, value),
         x="script seconds per chain",
         y=f"mean {metric}{better}",
         lines=tuple(lines),
@@ -88,10 +94,12 @@ def budget(experiment: Experiment, metric: Metric = "reward", value: Value = "la
     )
 
 
-def _without(metric: Metric) -> str:
+def _without(experiment: Experiment, metric: Metric, value: Value) -> str:
+    if value == "current" and (metric == "reward" or experiment.higher_is_better):
+        return " An invalid attempt counts 0, and so does a chain before its first."
     if metric == "reward":
         return " A chain without a valid attempt counts 0."
-    return " A chain without a valid attempt is left out of the mean."
+    return " A chain without a valid attempt to show is left out of the mean."
 
 
 def cumulative(experiment: Experiment, *, small: bool = False) -> Chart:
@@ -132,8 +140,11 @@ def rate(experiment: Experiment) -> Chart:
         runs = experiment.arms[label]
         for place, run in enumerate(runs):
             steps = _steps(run)
-            charged = np.array([row.rate.rate for row in run.steps])
-            low, high = (np.array([getattr(row.rate, name) for row in run.steps]) for name in ("low", "high"))
+            scale = run.price_scale or 1.0  # vanilla's estimate is drawn as it is
+            charged = np.array([row.metrics.get("price", scale * row.rate.rate) for row in run.steps])
+            low, high = (np.array([scale * getattr(row.rate, name) for row in run.steps]) for name in ("low", "high"))
+            if run.arm == "horizon":  # its price is another quantity than the rate, and has no interval
+                low = high = charged
             name = label if len(runs) == 1 else f"{label}, seed {run.seed}"
             lines.append(Line(name, color, steps, charged, np.maximum(low, 0), high, dash=("-", "--", ":")[place % 3]))
     note = " The vanilla arm's rate is estimated too, but nobody is charged it." if "vanilla" in experiment.arms else ""

@@ -18,9 +18,13 @@ from typing import Any
 SCRIPTS = ("ground.js", "charts.js", "diff.js", "lineage.js", "attempt.js", "start.js")
 
 
+_CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(127, 160)], "\ufffd")
+
+
 def escape(text: object) -> str:
-    """Any value as text that is only text, also inside a quoted attribute."""
-    return html.escape(str(text).encode("utf-8", "replace").decode("utf-8"), quote=True)
+    """Any value as text that is only text, also in a quoted attribute; controls and surrogates are replaced."""
+    found = str(text).translate(_CONTROLS).encode("utf-8", "replace").decode("utf-8")
+    return html.escape(found, quote=True)
 
 
 def document(

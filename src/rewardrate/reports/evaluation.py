@@ -17,12 +17,20 @@ from numpy.typing import NDArray
 
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates.settings import real, whole
+from rewardrate.reports.columns import COLUMNS, check_rows, column, same_length, truth, whole_column
+
+__all__ = [
+    "COLUMNS", "Chains", "Comparison", "Interval", "Metric", "Paired", "Value", "band", "budget_grid", "chains",
+    "compare", "curve", "efficiency", "equal_budget", "final_budget", "held_out", "over_tasks",
+    "relative_improvement", "trimmed_mean",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
-Value = Literal["latest", "best"]
+Value = Literal["current", "latest-valid", "best-so-far"]
+"What a chain has to show; `current`, the default, is the paper's: an invalid attempt counts 0."
 Metric = Literal["reward", "score"]
-COLUMNS = ("step", "row", "valid", "reward", "score", "seconds", "status")
-"What a run is evaluated from; `RunLog.table(*COLUMNS)` returns them."
+NEAR_END = np.linspace(0.8, 1.0, 21)
+"Shares of T: a value at T is the mean over these budgets, which steadies it."
 
 
 @dataclass(frozen=True)
@@ -34,8 +42,9 @@ class Chains:
     finished: Array
     "S x C. Seconds the chain had used when the attempt was finished; never falls along S."
     metric: Metric = "reward"
-    "reward: a chain without a valid attempt counts 0. score: it is left out of the mean."
     higher_is_better: bool = True
+    charged: NDArray[np.bool_] | None = None
+    "S x C. False where there was no attempt, or the sandbox failed; None: True everywhere."
 
     @property
     def total(self) -> Array:
@@ -43,23 +52,39 @@ class Chains:
         total: Array = self.finished[-1]
         return total
 
-    def at(self, budgets: Sequence[float] | Array, value: Value = "latest") -> Array:
-        """B x C: what each chain has to show at each budget.
+    @property
+    def attempted(self) -> NDArray[np.bool_]:
+        """S x C. Where there was an attempt that counts, valid or not."""
+        return np.ones(self.values.shape, dtype=bool) if self.charged is None else self.charged
 
-        The value of its latest valid attempt finished by then ("latest"), or of its best one ("best"); NaN, or 0 for
-        the metric reward, before the first.
+    def at(self, budgets: Sequence[float] | Array, value: Value = "current") -> Array:
+        """B x C: what each chain has to show at each budget, by the attempts that it had finished by then.
+
+        current: its latest attempt, 0 if that was invalid. latest-valid: its latest valid one. best-so-far: its best.
+        A chain without any counts 0. A score is left out (NaN) where 0 would mislead: where lower is better, and
+        where only valid attempts are asked for.
         """
         if value not in get_args(Value):
-            raise InputError(
-                "value", value, "it must be one of latest, best", did_you_mean(str(value), get_args(Value))
-            )
+            rule = f"it must be one of {', '.join(get_args(Value))}"
+            raise InputError("value", value, rule, did_you_mean(str(value), get_args(Value)))
+        zero = self.metric == "reward" or (value == "current" and self.higher_is_better)
+        nothing = 0.0 if zero else np.nan
+        if value == "current":
+            known_SC = _carried(np.where(np.isnan(self.values), nothing, self.values), self.attempted)
+        elif value == "latest-valid":
+            known_SC = _carried(self.values, ~np.isnan(self.values))
+        else:
+            better = np.fmax if self.higher_is_better or self.metric == "reward" else np.fmin
+            known_SC = better.accumulate(self.values, axis=0)
+        known_SC = np.concatenate([np.full((1, known_SC.shape[1]), np.nan), known_SC])  # row 0: nothing is finished yet
         budgets_B = np.asarray(budgets, dtype=np.float64)
-        known_SC = _best(self) if value == "best" else _latest(self.values)
-        before = np.full((1, known_SC.shape[1]), np.nan)
-        known_SC = np.concatenate([before, known_SC])  # row 0: nothing is finished yet
         done_BC = np.stack([np.searchsorted(finish, budgets_B, side="right") for finish in self.finished.T], axis=1)
         value_BC: Array = np.take_along_axis(known_SC, done_BC, axis=0)
-        return np.nan_to_num(value_BC, nan=0.0, posinf=np.inf, neginf=-np.inf) if self.metric == "reward" else value_BC
+        return np.where(np.isnan(value_BC), nothing, value_BC)
+
+    def at_end(self, final: float, value: Value = "current") -> Array:
+        """C: what each chain has to show at T = `final`, as the mean over budgets 0.8 T to T."""
+        return _mean(self.at(final * NEAR_END, value).T)
 
 
 def chains(
@@ -78,15 +103,16 @@ def chains(
         raise InputError(
             "metric", metric, "it must be one of reward, score", did_you_mean(str(metric), get_args(Metric))
         )
-    step_N, row_N = (_whole_column(columns, name) for name in ("step", "row"))
-    truth_N, seconds_N, value_N = (_column(columns, name) for name in ("valid", "seconds", metric))
-    _same_length(columns, step_N.size, ("row", "valid", "seconds", metric))
-    valid_N = _truth(truth_N)
+    step_N, row_N = (whole_column(columns, name) for name in ("step", "row"))
+    truth_N, seconds_N, value_N = (column(columns, name) for name in ("valid", "seconds", metric))
+    same_length(columns, step_N.size, ("row", "valid", "seconds", metric))
+    valid_N = truth(truth_N)
     value_N = np.where(valid_N, value_N, np.nan)
-    _check_rows(seconds_N, value_N, valid_N, metric)
+    check_rows(seconds_N, value_N, valid_N, metric)
     if invalid_limit is not None:
         limit = real("invalid_limit", invalid_limit, lambda number: number > 0, "be finite and positive")
         seconds_N = np.where(valid_N, seconds_N, limit)
+    ours_N = np.zeros(step_N.size, dtype=bool)
     if "status" in columns:
         ours_N = np.asarray([status == "sandbox-failure" for status in columns["status"]], dtype=bool)
         seconds_N, value_N = np.where(ours_N, 0.0, seconds_N), np.where(ours_N, np.nan, value_N)
@@ -99,12 +125,21 @@ def chains(
         raise InputError("step, row", place, "there are two attempts of it", "give the attempts of one run")
     value_SC = np.full((steps.size, rows.size), np.nan)
     seconds_SC = np.zeros((steps.size, rows.size))
-    value_SC[step_N, row_N], seconds_SC[step_N, row_N] = value_N, seconds_N
-    return Chains(value_SC, np.cumsum(seconds_SC, axis=0), metric, higher_is_better)
+    charged_SC = np.zeros((steps.size, rows.size), dtype=bool)
+    value_SC[step_N, row_N], seconds_SC[step_N, row_N], charged_SC[step_N, row_N] = value_N, seconds_N, ~ours_N
+    return Chains(value_SC, np.cumsum(seconds_SC, axis=0), metric, higher_is_better, charged_SC)
+
+
+def equal_budget(runs: Sequence[Chains]) -> float:
+    """The budget that all of these runs have used on average over their chains: the smallest of their means."""
+    return min(float(run.total.mean()) for run in _some("runs", runs))
 
 
 def final_budget(runs: Sequence[Chains], share: float = 0.95) -> float:
-    """The largest budget that at least `share` of the chains of these runs (one arm's repetitions, pooled) reach."""
+    """The paper's T: the largest budget that at least `share` of the chains of these runs reach.
+
+    It is known only after the runs, and the quickest chains decide it; `compare(..., final=...)` takes it.
+    """
     share = real("share", share, lambda number: 0 < number <= 1, "lie in (0, 1]")
     total_N = np.sort(np.concatenate([run.total for run in _some("runs", runs)]))[::-1]
     return float(total_N[math.ceil(share * total_N.size - 1e-9) - 1])
@@ -121,7 +156,7 @@ def budget_grid(final: float, *, every: float | None = None, points: int = 200) 
     return np.append(np.arange(0.0, final, every), final)
 
 
-def curve(runs: Sequence[Chains], budgets: Sequence[float] | Array, value: Value = "latest") -> Array:
+def curve(runs: Sequence[Chains], budgets: Sequence[float] | Array, value: Value = "current") -> Array:
     """R x B: the mean across chains at each budget, for each repetition. NaN where no chain has anything to show."""
     return np.stack([_mean(run.at(budgets, value)) for run in _some("runs", runs)])
 
@@ -129,7 +164,7 @@ def curve(runs: Sequence[Chains], budgets: Sequence[float] | Array, value: Value
 def band(
     runs: Sequence[Chains],
     budgets: Sequence[float] | Array,
-    value: Value = "latest",
+    value: Value = "current",
     *,
     draws: int = 500,
     seed: int = 0,
@@ -168,21 +203,38 @@ class Interval:
     low: float | None
     high: float | None
 
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the interval excludes 0, else 0."""
+        if self.low is None or self.high is None:
+            return 0
+        return int(self.low > 0) - int(self.high < 0)
+
 
 @dataclass(frozen=True)
-class Comparison:
-    """One task, two arms, the same budgets."""
+class Paired:
+    """One quantity of both arms."""
+
+    rpg: Interval
+    "The arm that pays for its time, at whatever price."
+    vanilla: Interval
+    difference: Interval
+    "rpg - vanilla, in the quantity's own units."
+
+
+@dataclass(frozen=True)
+class Comparison(Paired):
+    """One task, two arms, the same budgets: what the chains have to show at T."""
 
     budgets: Array
     rpg_curves: Array
     "R x B: mean across chains of each repetition, at each budget."
     vanilla_curves: Array
+    rpg_ends: Array
+    "R: what each repetition has to show at T, the mean over budgets 0.8 T to T."
+    vanilla_ends: Array
     final: float
-    "T, the last budget."
-    rpg: Interval
-    vanilla: Interval
-    difference: Interval
-    "rpg - vanilla at T, in the metric's own units."
+    "T, the last budget: script seconds per chain."
     improvement: Interval
     "Relative improvement at T in percent; positive when rpg is better, whichever way the metric points."
     draws: Array
@@ -193,8 +245,7 @@ def compare(
     rpg: Sequence[Chains],
     vanilla: Sequence[Chains],
     *,
-    value: Value = "latest",
-    share: float = 0.95,
+    value: Value = "current",
     final: float | None = None,
     every: float | None = None,
     points: int = 200,
@@ -203,37 +254,87 @@ def compare(
 ) -> Comparison:
     """Both arms of one task at the same budgets; repetition i of one belongs to repetition i of the other.
 
-    T is what `share` of the chains of the faster-finishing arm reach: the smaller of the arms' final budgets. `final`
-    sets it instead. The bootstrap draws repetitions (the same for both arms), then chains inside each. With one
-    repetition it knows the spread of the chains alone, not that of training again; and chains of one run share a policy
+    `final` is T; without it, what all runs have used on average over their chains (`equal_budget`). The value at T is
+    the mean over budgets 0.8 T to T. The bootstrap draws repetitions (the same for both arms), then chains inside
+    each. With one repetition the variation between training runs is not included; and chains of one run share a policy
     and a buffer, so such an interval is too narrow.
     """
-    if len(_some("rpg", rpg)) != len(_some("vanilla", vanilla)):
-        raise InputError("rpg, vanilla", (len(rpg), len(vanilla)), "repetitions are paired: give as many of each")
-    kinds = {(run.metric, run.higher_is_better) for run in (*rpg, *vanilla)}
-    if len(kinds) > 1:
-        raise InputError("rpg, vanilla", sorted(kinds), "all runs must be measured by the same metric")
-    final = min(final_budget(rpg, share), final_budget(vanilla, share)) if final is None else final
+    up = _check_pairs(rpg, vanilla)
+    final = equal_budget([*rpg, *vanilla]) if final is None else final
     budgets = budget_grid(final, every=every, points=points)
     curves = [curve(runs, budgets, value) for runs in (rpg, vanilla)]
-    rng = np.random.default_rng(seed)
-    draws = whole("draws", draws, 1)
-    pick_DR = rng.integers(len(rpg), size=(draws, len(rpg)))
-    drawn = [_draw_means([run.at([final], value)[0] for run in runs], pick_DR, rng) for runs in (rpg, vanilla)]
-    means = [float(_mean(curve_RB[:, -1:].T)[0]) for curve_RB in curves]
-    better = 1.0 if kinds.pop()[1] else -1.0
+    ends = [[run.at_end(final, value) for run in runs] for runs in (rpg, vanilla)]
+    parts = [[(np.where(np.isnan(end), 0.0, end), 1.0 - np.isnan(end)) for end in arm] for arm in ends]
+    means, drawn = _bootstrap(parts, draws, seed)
+    better = 1.0 if up else -1.0
     improvement_D = _improvement(drawn[0], drawn[1], better)
+    percent = float(_improvement(np.array(means[0]), np.array(means[1]), better))
+    paired = _paired(means, drawn)
     return Comparison(
-        budgets,
-        curves[0],
-        curves[1],
-        final,
-        _interval(means[0], drawn[0]),
-        _interval(means[1], drawn[1]),
-        _interval(means[0] - means[1], _finite(drawn[0]) - _finite(drawn[1])),
-        _interval(float(_improvement(np.array(means[0]), np.array(means[1]), better)), improvement_D),
-        improvement_D,
+        rpg=paired.rpg,
+        vanilla=paired.vanilla,
+        difference=paired.difference,
+        budgets=budgets,
+        rpg_curves=curves[0],
+        vanilla_curves=curves[1],
+        rpg_ends=_mean(np.stack(ends[0])),
+        vanilla_ends=_mean(np.stack(ends[1])),
+        final=final,
+        improvement=_interval(percent, improvement_D),
+        draws=improvement_D,
     )
+
+
+def efficiency(
+    rpg: Sequence[Chains], vanilla: Sequence[Chains], final: float, *, draws: int = 2000, seed: int = 0
+) -> dict[str, Paired]:
+    """What the time of both arms brought, each quantity a ratio of totals of a run, the mean over repetitions.
+
+        reward_per_second    rewards of valid attempts over the seconds of all attempts
+        cumulative_reward    rewards of the attempts finished by T, per chain
+        reward_per_attempt   rewards of valid attempts over all attempts (an invalid one counts 0)
+        seconds_per_attempt  seconds of all attempts over all attempts
+        valid_share          valid attempts over all attempts
+
+    Runs must be measured by reward. The bootstrap is that of `compare`.
+    """
+    _check_pairs(rpg, vanilla)
+    if rpg[0].metric != "reward":
+        raise InputError("rpg, vanilla", rpg[0].metric, "reward per second needs runs measured by reward")
+    totals = [[_totals(run, final) for run in runs] for runs in (rpg, vanilla)]
+    return {name: _paired(*_bootstrap([[run[name] for run in arm] for arm in totals], draws, seed)) for name in TOTALS}
+
+
+def held_out(rewards: Sequence[tuple[float | None, float | None]], *, draws: int = 2000, seed: int = 0) -> Paired:
+    """Rewards of the final scripts on data that chose none of them, over (rpg, vanilla) pairs that both have one.
+
+    With fewer than two pairs there is no interval.
+    """
+    known = np.array([pair for pair in rewards if None not in pair], dtype=np.float64).reshape(-1, 2)
+    if len(known) < 2:
+        one, other = known[0] if len(known) else (np.nan, np.nan)
+        return Paired(*(Interval(_number(value), None, None) for value in (one, other, one - other)))
+    parts = [[(np.array([reward]), np.ones(1)) for reward in arm] for arm in known.T]
+    return _paired(*_bootstrap(parts, draws, seed))
+
+
+TOTALS = ("reward_per_second", "cumulative_reward", "reward_per_attempt", "seconds_per_attempt", "valid_share")
+
+
+def _totals(run: Chains, final: float) -> dict[str, tuple[Array, Array]]:
+    """Name of each quantity -> C and C: its numerator and denominator, chain by chain."""
+    reward_SC = np.nan_to_num(run.values, nan=0.0)
+    reward_C, seconds_C = reward_SC.sum(axis=0), run.total
+    attempts_C = run.attempted.sum(axis=0).astype(np.float64)
+    by_then_C = np.where(run.finished <= final, reward_SC, 0.0).sum(axis=0)
+    valid_C = (~np.isnan(run.values)).sum(axis=0).astype(np.float64)
+    return {
+        "reward_per_second": (reward_C, seconds_C),
+        "cumulative_reward": (by_then_C, np.ones_like(by_then_C)),
+        "reward_per_attempt": (reward_C, attempts_C),
+        "seconds_per_attempt": (seconds_C, attempts_C),
+        "valid_share": (valid_C, attempts_C),
+    }
 
 
 def relative_improvement(rpg: float, vanilla: float, *, higher_is_better: bool = True) -> float | None:
@@ -270,17 +371,10 @@ def over_tasks(tasks: Mapping[str, Comparison], *, trim: int = 1, draws: int = 2
     return _interval(value, taken_KD[trim : len(known) - trim].mean(axis=0))
 
 
-def _latest(value_SC: Array) -> Array:
-    """Each chain's latest value that is not NaN, at every step."""
-    last_SC = np.where(np.isnan(value_SC), -1, np.arange(value_SC.shape[0])[:, None])
-    last_SC = np.maximum.accumulate(last_SC, axis=0)
+def _carried(value_SC: Array, known_SC: NDArray[np.bool_]) -> Array:
+    """At every step the value of each chain's latest known place; NaN before the first."""
+    last_SC = np.maximum.accumulate(np.where(known_SC, np.arange(value_SC.shape[0])[:, None], -1), axis=0)
     return np.where(last_SC < 0, np.nan, np.take_along_axis(value_SC, np.maximum(last_SC, 0), axis=0))
-
-
-def _best(run: Chains) -> Array:
-    best = np.fmax if run.higher_is_better or run.metric == "reward" else np.fmin
-    best_SC: Array = best.accumulate(run.values, axis=0)
-    return best_SC
 
 
 def _mean(value_BC: Array) -> Array:
@@ -291,14 +385,51 @@ def _mean(value_BC: Array) -> Array:
     return mean
 
 
-def _draw_means(final: list[Array], pick_DR: NDArray[np.int64], rng: np.random.Generator) -> Array:
-    """D means over repetitions of means over chains, both drawn again; `final` has each repetition's chains at T."""
-    mean_DR = np.empty(pick_DR.shape)
-    for repetition, value_C in enumerate(final):
-        here = pick_DR == repetition
-        chosen = rng.integers(value_C.size, size=(int(here.sum()), value_C.size))
-        mean_DR[here] = _mean(value_C[chosen])
-    return _mean(mean_DR)
+def _check_pairs(rpg: Sequence[Chains], vanilla: Sequence[Chains]) -> bool:
+    """Refuse runs that cannot be paired; whether a higher value is better."""
+    if len(_some("rpg", rpg)) != len(_some("vanilla", vanilla)):
+        raise InputError("rpg, vanilla", (len(rpg), len(vanilla)), "repetitions are paired: give as many of each")
+    kinds = {(run.metric, run.higher_is_better) for run in (*rpg, *vanilla)}
+    if len(kinds) > 1:
+        raise InputError("rpg, vanilla", sorted(kinds), "all runs must be measured by the same metric")
+    return kinds.pop()[1]
+
+
+Parts = Sequence[tuple[Array, Array]]
+
+
+def _bootstrap(arms: Sequence[Parts], draws: int, seed: int) -> tuple[list[float], list[Array]]:
+    """For each arm the mean over repetitions of sum(numerator) / sum(denominator) over chains, and D draws of it.
+
+    `arms` holds (C, C) numerators and denominators of each repetition. A draw takes repetitions, the same for all
+    arms because they are paired, then chains inside each.
+    """
+    rng = np.random.default_rng(seed)
+    pick_DR = rng.integers(len(arms[0]), size=(whole("draws", draws, 1), len(arms[0])))
+    mean_AR = np.array([[_ratio(top.sum(), bottom.sum()) for top, bottom in parts] for parts in arms])
+    drawn_ADR = np.empty((len(arms), *pick_DR.shape))
+    for arm, parts in enumerate(arms):
+        for repetition, (top_C, bottom_C) in enumerate(parts):
+            here = pick_DR == repetition
+            chosen = rng.integers(top_C.size, size=(int(here.sum()), top_C.size))
+            drawn_ADR[arm][here] = _ratio(top_C[chosen].sum(axis=1), bottom_C[chosen].sum(axis=1))
+    if len(arms[0]) == 1 and all(parts[0][0].size == 1 for parts in arms):
+        drawn_ADR[:] = np.nan  # one run of one chain: there is nothing to draw, and so no interval
+    # A repetition in which one arm has nothing to show is no pair: it is left out of both.
+    mean_AR = np.where(np.isnan(mean_AR).any(axis=0), np.nan, mean_AR)
+    drawn_ADR = np.where(np.isnan(drawn_ADR).any(axis=0), np.nan, drawn_ADR)
+    return [float(mean) for mean in _mean(mean_AR)], list(_mean(drawn_ADR))
+
+
+def _ratio(top: Any, bottom: Any) -> Any:
+    """Top / bottom; NaN where the bottom is 0."""
+    known = np.asarray(bottom) > 0
+    return np.where(known, top / np.where(known, bottom, 1.0), np.nan)
+
+
+def _paired(means: Sequence[float], drawn: Sequence[Array]) -> Paired:
+    one, other = (_interval(mean, draws_D) for mean, draws_D in zip(means, drawn, strict=True))
+    return Paired(one, other, _interval(means[0] - means[1], _finite(drawn[0]) - _finite(drawn[1])))
 
 
 def _improvement(rpg: Array, vanilla: Array, better: float) -> Array:
@@ -328,47 +459,3 @@ def _some(field: str, runs: Sequence[Chains]) -> Sequence[Chains]:
     if not len(runs):
         raise InputError(field, "none", "at least one run is needed")
     return runs
-
-
-def _column(columns: Mapping[str, Sequence[Any]], name: str) -> Array:
-    if name not in columns:
-        raise InputError("columns", name, "there is no such column", f"give {', '.join(COLUMNS)}")
-    values = list(columns[name])
-    try:
-        array = np.array(values, dtype=np.float64)  # None becomes NaN
-    except (TypeError, ValueError):
-        raise InputError(f"column {name}", values, "it must hold numbers") from None
-    if not array.size:
-        raise InputError(f"column {name}", "empty", "there are no attempts to evaluate")
-    return array
-
-
-def _truth(truth_N: Array) -> NDArray[np.bool_]:
-    if not np.isin(truth_N, (0.0, 1.0)).all():
-        row = int(np.flatnonzero(~np.isin(truth_N, (0.0, 1.0)))[0])
-        raise InputError(f"valid[{row}]", float(truth_N[row]), "it must be true or false")
-    return truth_N.astype(bool)
-
-
-def _whole_column(columns: Mapping[str, Sequence[Any]], name: str) -> NDArray[np.int64]:
-    array = _column(columns, name)
-    if not (np.isfinite(array).all() and (array == np.floor(array)).all()):
-        raise InputError(f"column {name}", columns[name], "it must hold whole numbers")
-    return array.astype(np.int64)
-
-
-def _same_length(columns: Mapping[str, Sequence[Any]], size: int, names: tuple[str, ...]) -> None:
-    for name in (*names, *(["status"] if "status" in columns else [])):
-        if len(columns[name]) != size:
-            raise InputError(f"column {name}", f"{len(columns[name])} rows", f"step has {size} rows")
-
-
-def _check_rows(seconds_N: Array, value_N: Array, valid_N: NDArray[np.bool_], metric: str) -> None:
-    bad = ~(np.isfinite(seconds_N) & (seconds_N >= 0))
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InputError(f"seconds[{row}]", float(seconds_N[row]), "seconds must be finite and not negative")
-    odd = valid_N & ~np.isfinite(value_N)
-    if metric == "reward" and odd.any():  # a score may be undefined (left out) or infinite (and so is the mean)
-        row = int(np.flatnonzero(odd)[0])
-        raise InputError(f"reward[{row}]", float(value_N[row]), "a reward must be a finite number")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate.errors import InputError
-from rewardrate.reports import chart, charts, study, theory
+from rewardrate.reports import chart, charts, crossing_curves, study, theory
 from rewardrate.reports.evaluation import Metric
 from rewardrate.reports.page import budget_grid, cumulative_grid, page, steps_grid, title_of, write_text
 from rewardrate.reports.run import Experiment, Run, experiments, gather
@@ -54,12 +54,18 @@ def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None
     found = experiments(runs)
     written = write_text(target, "report.html", page(runs, title_of(places, target), problems=problems))
     table, paths = _tables(found, target / "tables", metric)
+    paths += tuple(
+        write_text(target / "tables", f"crossings-{place}.md" if len(found) > 1 else "crossings.md", text)
+        for place, one in enumerate(found)
+        if crossing_curves.charts(one) and (text := crossing_curves.markdown(one))
+    )
     return Written(written, tuple(_figures(found, target / "figures")), paths, tuple(runs), table, tuple(problems))
 
 
 def _figures(found: Sequence[Experiment], folder: Path) -> list[Path]:
     if len(found) == 1:
-        return [path for one in charts.charts(found[0]) for path in chart.write(one, folder)]
+        drawn = [*charts.charts(found[0]), *crossing_curves.charts(found[0])]
+        return [path for one in drawn for path in chart.write(one, folder)]
     grids = {
         "budget-grid": chart.draw_grid(budget_grid(found)),
         "cumulative-grid": chart.draw_grid(cumulative_grid(found)),
@@ -77,9 +83,14 @@ def _save(figure: Any, stem: Path) -> list[Path]:
 
 def _tables(found: Sequence[Experiment], folder: Path, metric: Metric | None) -> tuple[Table | None, tuple[Path, ...]]:
     """The table in every format; nothing if no task has both arms, unless a metric was asked for."""
-    if not any(one.pairs for one in found):
+    arms = list(dict.fromkeys(arm for one in found for arm in one.contrasts))
+    if not arms:
         if metric is not None:
             raise InputError("--metric", metric, "no task has a finished run of each arm", "train --arm both")
         return None, ()
-    table = table_of(found, metric)
-    return table, tuple(write_text(folder, name, made(table)) for name, made in FORMATS.items())
+    tables = [table_of(found, metric, arm=arm) for arm in arms]
+    paths = []
+    for place, table in enumerate(tables):
+        more = "" if place == 0 else "-" + "".join(letter if letter.isalnum() else "-" for letter in table.arm)
+        paths += [write_text(folder, name.replace(".", f"{more}.", 1), made(table)) for name, made in FORMATS.items()]
+    return tables[0], tuple(paths)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rewardrate import __version__
 from rewardrate.errors import InputError
-from rewardrate.reports import chart, charts, speedrun
+from rewardrate.reports import chart, charts, crossing_curves, speedrun
 from rewardrate.reports.chart import Chart
 from rewardrate.reports.document import document, escape, figure, fold, table
+from rewardrate.reports.evaluation import Value
 from rewardrate.reports.lineage import lineage
 from rewardrate.reports.redaction import redacted, redacted_settings
 from rewardrate.reports.result import CHOICES, many_tasks, one_task, runs_table
@@ -70,6 +71,16 @@ class Builder:
         found = speedrun.section(self.experiments)
         if found:
             self.sections["race"] = "Crossings"
+        races = [(place, one) for place, one in enumerate(self.experiments) if crossing_curves.charts(one)]
+        for place, one in races:
+            self.sections.setdefault("crossing-curves", "Best crossing")
+            curves = crossing_curves.charts(one)
+            curves = curves if len(races) == 1 else [_apart(curve, place) for curve in curves]
+            drawn = "".join(map(self._draw, curves))
+            listed = table(list(crossing_curves.HEAD), crossing_curves.rows(one), right=range(1, 7))
+            title = f"{escape(one.task)}: the best crossing at a time budget"
+            name = ' id="crossing-curves"' if (place, one) == races[0] else ""
+            found += f'<section{name}><h2>{title}</h2><div class="charts">{drawn}</div>{listed}</section>'
         return found
 
     # ---- charts
@@ -101,9 +112,8 @@ class Builder:
         self.sections[key] = "Budget"
         drawn = ""
         for one in budgets:
-            metric = one.name.split("-")[1]
-            words = CHOICES["best" if one.name.endswith("best") else "latest"]
-            drawn += self._draw(one, f"{metric}: {words}")
+            _, metric, value = one.name.split("-", 2)
+            drawn += self._draw(one, f"{metric}: {CHOICES[cast(Value, value)]}")
         return (
             f'<section id="{key}"><h2>What a time budget buys</h2><div class="charts">'
             f'<div data-switch="{key}">{drawn}</div>{beside}</div></section>'

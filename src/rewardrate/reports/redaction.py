@@ -7,7 +7,7 @@ import re
 HIDDEN = "(hidden)"
 WORDS = r"(?:api_?key|key|token|secret|password|passwd|credentials?|authorization|bearer)"
 # https://user:password@host -> https://(hidden)@host; the query of an address may carry a key, too
-_USER = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@\"']*@")
+_USER = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)[^/\s@\"']*@")  # bounded: else a.a.a... takes quadratic time
 _QUERY = re.compile(rf"(?i)([?&][\w.-]*{WORDS}=)[^&\s\"']+")
 # name = "value", 'name': 'value', NAME: value
 _SETTING = re.compile(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,15 +11,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rewardrate import config
 from rewardrate.errors import InputError
-from rewardrate.reports.evaluation import COLUMNS, Chains, Comparison, Metric, Value, chains, compare, final_budget
+from rewardrate.reports.evaluation import (
+    COLUMNS,
+    Chains,
+    Comparison,
+    Metric,
+    Paired,
+    Value,
+    chains,
+    compare,
+    efficiency,
+    equal_budget,
+    held_out,
+)
 from rewardrate.reports.soundness import check
 from rewardrate.runlog import AttemptRow, EventRow, RunLog, StepRow
 
+LONGEST_CONFIG = 64_000  # letters; reading TOML takes quadratic time in the length of a dotted key
 DEPTH = 4  # folders below the one that is named in which runs are looked for
+REPORTED = re.compile(r"attempt \d+: reward (-?\d+(?:\.\d+)?)")  # the event of a run's final evaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +50,7 @@ class Run:
 
     @property
     def arm(self) -> str:
-        """Which arm of the experiment: rpg or vanilla."""
+        """Which arm of the experiment: rpg, horizon or vanilla."""
         return self.about.get("arm", "rpg")
 
     @property
@@ -50,8 +64,8 @@ class Run:
         """Share of the rate that was charged: 0 for vanilla, 1 unless the config says otherwise."""
         if self.arm == "vanilla":
             return 0.0
-        scale = self.settings.get("objective.price_scale", 1.0)
-        return float(scale) if isinstance(scale, int | float) else 1.0
+        scale = _number(self.settings.get("objective.price_scale"))
+        return 1.0 if scale is None else scale
 
     @property
     def task(self) -> str:
@@ -65,10 +79,12 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The config as dotted keys; empty where it is missing or no TOML."""
+        """The config as dotted keys; empty where it is missing, no TOML, or longer than any of ours."""
+        if len(self.config_text) > LONGEST_CONFIG:
+            return {}
         try:
             return config.leaves(tomllib.loads(self.config_text))
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):  # no TOML, or a number of thousands of digits
             return {}
 
     @cached_property
@@ -88,6 +104,19 @@ class Run:
         for attempt in self.charged:
             found.setdefault(attempt.step, []).append(attempt)
         return found
+
+    @property
+    def stated_budget(self) -> float | None:
+        """Script seconds per chain that the recipe gave the run; None where it gave steps or wall time alone."""
+        grown = [_number(event.message.rpartition(" ")[2]) for event in self.events if event.kind == "budget"]
+        total = grown[-1] if grown else _number(self.settings.get("budget.script_seconds"))
+        return None if total is None else total / self.chains.total.size
+
+    @property
+    def held_out_reward(self) -> float | None:
+        """Reward of the run's best script on the report split, by which no script was chosen; None without one."""
+        said = [REPORTED.match(event.message) for event in self.events if event.kind == "report"]
+        return _number(said[-1][1]) if said and said[-1] else None
 
     @property
     def best(self) -> AttemptRow | None:
@@ -122,7 +151,7 @@ class Experiment:
     task: str
     runs: tuple[Run, ...]
     arms: Mapping[str, tuple[Run, ...]] = field(default_factory=dict)
-    "Label -> its repetitions: rpg first, then other price scales, vanilla last."
+    "Label -> its repetitions: rpg first, then other prices, vanilla last."
 
     @property
     def higher_is_better(self) -> bool | None:
@@ -136,19 +165,61 @@ class Experiment:
         return ("reward", "score") if self.higher_is_better is not None and graded else ("reward",)
 
     @cached_property
-    def pairs(self) -> tuple[tuple[Run, Run], ...]:
-        """(rpg, vanilla) of every repetition that has both."""
-        rpg, vanilla = _keyed(self.arms.get("rpg", ()), self.arms.get("vanilla", ()))
-        return tuple((rpg[key], vanilla[key]) for key in sorted(rpg, key=_order) if key in vanilla)
+    def contrasts(self) -> Mapping[str, tuple[tuple[Run, Run], ...]]:
+        """Label of an arm -> (its run, that of vanilla) of every repetition with both; not arms without one."""
+        found = {}
+        for label in self.arms:
+            priced, vanilla = _keyed(self.arms[label], self.arms.get("vanilla", ()))
+            pairs = tuple((priced[key], vanilla[key]) for key in sorted(priced, key=_order) if key in vanilla)
+            if pairs and label != "vanilla":
+                found[label] = pairs
+        return found
 
-    def compare(self, metric: Metric = "reward", value: Value = "latest") -> Comparison | None:
-        """Both arms at the same budgets, over the repetitions that have both; None if there is none."""
-        if not self.pairs:
-            return None
-        rpg, vanilla = ([pair[place].chains_of(metric) for pair in self.pairs] for place in (0, 1))
-        if min(final_budget(rpg), final_budget(vanilla)) <= 0:
-            return None  # not one attempt that used any time
-        return compare(rpg, vanilla, value=value)
+    @property
+    def first(self) -> str:
+        """The arm that is compared with vanilla unless another is asked for: rpg, where there is a pair of it."""
+        return next(iter(self.contrasts), "rpg")
+
+    @property
+    def pairs(self) -> tuple[tuple[Run, Run], ...]:
+        """The pairs of the first arm."""
+        return self.contrasts.get(self.first, ())
+
+    @cached_property
+    def stated(self) -> bool:
+        """Whether T is a budget of script seconds that all compared runs were given and have used up."""
+        budgets = {run.stated_budget for run in self._compared}
+        if len(budgets) > 1 or None in budgets:
+            return False
+        return self._used >= 0.999 * float(next(iter(budgets)) or 0)
+
+    @cached_property
+    def final(self) -> float:
+        """T, in script seconds per chain: the stated budget, else what every compared run has used on average."""
+        return float(self._compared[0].stated_budget or 0) if self.stated else self._used
+
+    @property
+    def _used(self) -> float:
+        return equal_budget([run.chains for run in self._compared])
+
+    @property
+    def _compared(self) -> Sequence[Run]:
+        return [run for pairs in self.contrasts.values() for pair in pairs for run in pair] or self.runs
+
+    def compare(self, metric: Metric = "reward", value: Value = "current", arm: str | None = None) -> Comparison | None:
+        """An arm and vanilla at the same budgets, over the repetitions that have both; None if there is none."""
+        pairs = self.contrasts.get(arm or self.first)
+        if pairs is None or self.final <= 0:
+            return None  # or not one attempt that used any time
+        return compare(*_chains(pairs, metric), value=value, final=self.final)
+
+    def efficiency(self, arm: str | None = None) -> dict[str, Paired]:
+        """Reward per second and what else the arms' time brought, by name; empty without a pair of runs."""
+        pairs = self.contrasts.get(arm or self.first)
+        if pairs is None or self.final <= 0:
+            return {}
+        rewards = [(priced.held_out_reward, vanilla.held_out_reward) for priced, vanilla in pairs]
+        return efficiency(*_chains(pairs, "reward"), self.final) | {"held_out_reward": held_out(rewards)}
 
 
 def read(folder: Path) -> Run:
@@ -234,23 +305,21 @@ def experiments(runs: Sequence[Run]) -> list[Experiment]:
     return made
 
 
-def summary(folder: Path) -> dict[str, float]:
-    """The numbers of one run that a terminal shows at its end."""
-    return numbers(read(folder))
-
-
 def numbers(run: Run) -> dict[str, float]:
-    """The numbers of one run that fit on a line."""
+    """The numbers of one run that fit on a line. Denominators are all attempts but failures of the sandbox."""
     charged, valid = run.charged, [attempt for attempt in run.charged if attempt.valid]
+    reward, seconds = (sum(getattr(attempt, name) for attempt in rows) for name, rows in
+                       (("reward", valid), ("seconds", charged)))  # fmt: skip
     return {
-        "attempts": len(run.attempts),
-        "valid share": len(valid) / max(1, len(charged)),
-        "mean reward": float(np.mean([attempt.reward for attempt in valid])) if valid else 0.0,
-        "best reward": max((attempt.reward for attempt in valid), default=0.0),
-        "mean seconds": float(np.mean([attempt.seconds for attempt in charged])) if charged else 0.0,
-        "rate": run.steps[-1].rate.rate,
-        "script seconds": run.steps[-1].script_seconds,
         "steps": len(run.steps),
+        "attempts": len(run.attempts),
+        "valid_share": len(valid) / max(1, len(charged)),
+        "reward_per_attempt": reward / max(1, len(charged)),
+        "seconds_per_attempt": seconds / max(1, len(charged)),
+        "reward_per_second": reward / seconds if seconds > 0 else 0.0,
+        "best_reward": max((attempt.reward for attempt in valid), default=0.0),
+        "rate": run.steps[-1].rate.rate,
+        "script_seconds": run.steps[-1].script_seconds,
     }
 
 
@@ -268,9 +337,14 @@ def comparison(runs: Sequence[Run]) -> Comparison | None:
 
 def differing(experiment: Experiment) -> list[str]:
     """Settings, besides arm, price scale, seed and budget, that are not the same in every run of an experiment."""
-    free = ("budget.", "objective.arm", "objective.price_scale", "seed")
+    free = ("budget.", "objective.arm", "objective.price_scale", "price", "seed")
     names = sorted({name for run in experiment.runs for name in run.settings if not name.startswith(free)})
     return [name for name in names if len({repr(run.settings.get(name)) for run in experiment.runs}) > 1]
+
+
+def _chains(pairs: Sequence[tuple[Run, Run]], metric: Metric) -> tuple[list[Chains], list[Chains]]:
+    """The chains of both arms, repetition by repetition."""
+    return [priced.chains_of(metric) for priced, _ in pairs], [vanilla.chains_of(metric) for _, vanilla in pairs]
 
 
 def _inside(folder: Path) -> list[Path]:
@@ -295,7 +369,18 @@ def _keyed(*arms: Sequence[Run]) -> list[dict[Any, Run]]:
 def _order(key: Any) -> tuple[int, str]:
     """Seeds in order of number, whatever else is between them."""
     text = str(key)
-    return (int(text) if text.isdecimal() else -1, text)
+    return (int(text) if text.isdecimal() and len(text) < 20 else -1, text)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, or None for whatever else a record holds."""
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _direction(task: str) -> str | None:

@@ -1,17 +1,22 @@
 """A run's page on this machine's loopback, while the run goes on. It only reads, and answers nobody from elsewhere.
 
 A browser lets any site send requests to loopback, so a request must name this server as its host (which defeats a name
-that is made to point here) and must not come from another origin. Nothing but GET and HEAD is answered.
+that is made to point here) and must not come from another origin. Nothing but GET and HEAD is answered. A connection
+has a deadline as a whole, for sending its request and for taking the answer, and there are only so many at once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
+import socket
 import threading
+import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from rewardrate.errors import InputError
 from rewardrate.reports.document import document, escape, policy
@@ -83,14 +88,27 @@ class Watched:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one `Watched` on loopback. `port` 0 takes a free one; InputError if it is taken."""
+    """Serves one `Watched` on loopback. `port` 0 takes a free one; InputError if it is taken.
+
+    A socket's own time limit starts anew with every byte, so connections are ended here, whatever still drips in or
+    out of them. While there are too many, the oldest that waits for its client makes room for a new one.
+    """
 
     daemon_threads = True
+    read_seconds = 10.0
+    "For the whole request."
+    send_seconds = 30.0
+    "For the whole answer, once it is made."
+    connections = 32
+    "At once."
 
     def __init__(self, watched: Watched, port: int = 0) -> None:
         if not 0 <= port < 65536:
             raise InputError("--port", port, "it must lie between 0 and 65535", "0 takes a free one")
         self.watched = watched
+        self._deadlines: dict[Any, float] = {}
+        "Open connection -> when it is ended; infinite while the page is made. In the order they came."
+        self._turn = threading.Lock()
         try:
             super().__init__(("127.0.0.1", port), Handler)
         except OSError as error:
@@ -102,6 +120,47 @@ class Server(ThreadingHTTPServer):
         """Where the page is."""
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a new connection in a thread of its own, if there is room or can be made."""
+        with self._turn:
+            waiting = [one for one, end in self._deadlines.items() if end < math.inf]
+            full = len(self._deadlines) >= self.connections
+            if full and waiting:
+                _end(waiting[0])
+                del self._deadlines[waiting[0]]
+            if not full or waiting:
+                self._deadlines[request] = time.monotonic() + self.read_seconds
+                return super().process_request(request, client_address)
+        return self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that has been served."""
+        with self._turn:
+            self._deadlines.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End connections whose time is up; called again and again while serving."""
+        now = time.monotonic()
+        with self._turn:
+            for one in [one for one, end in self._deadlines.items() if end < now]:
+                del self._deadlines[one]
+                _end(one)
+
+    def allow(self, request: Any, seconds: float) -> bool:
+        """Give a connection `seconds` from now; false if it was ended already."""
+        with self._turn:
+            if request not in self._deadlines:
+                return False
+            self._deadlines[request] = time.monotonic() + seconds
+            return True
+
+
+def _end(connection: Any) -> None:
+    """Wake up the thread that waits for it, which then closes it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
 
 class Handler(BaseHTTPRequestHandler):
     """Answers GET and HEAD of the page and its state."""
@@ -112,6 +171,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, or how far the runs are."""
+        if not self.server.allow(self.connection, math.inf):
+            return None
         refused = self._refused()
         if refused:
             return self._answer(403, "text/plain", refused)
@@ -140,6 +201,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, kind: str, text: str) -> None:
         body = text.encode("utf-8", "replace")
+        self.server.allow(self.connection, self.server.send_seconds)
         self.send_response(status)
         for name, value in HEADERS.items():
             self.send_header(name, value)

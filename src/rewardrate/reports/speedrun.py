@@ -20,7 +20,6 @@ from rewardrate.environments.speedrun import seeds
 from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.errors import InputError
 from rewardrate.reports.document import escape, fold, table, tile
-from rewardrate.reports.evaluation import final_budget
 from rewardrate.reports.redaction import redacted
 from rewardrate.reports.run import Experiment, Run
 from rewardrate.runlog import AttemptRow
@@ -96,7 +95,7 @@ def section(experiments: Sequence[Experiment]) -> str:
 
 
 def _race(experiment: Experiment) -> str:
-    target, budget = target_of(experiment.runs[0]) or 0.0, _budget(experiment)
+    target, budget = target_of(experiment.runs[0]) or 0.0, experiment.final
     found = {id(run): crossings(run.attempts, target) for run in experiment.runs}
     rows = [[run.label, run.seed, *_cells(found[id(run)], run, budget)] for run in experiment.runs]
     margins = {
@@ -115,11 +114,6 @@ def _race(experiment: Experiment) -> str:
     diffs = "".join(_diff(run, best(found[id(run)], budget)) for run in experiment.runs[:8])
     listed = table(head, rows, right=range(1, len(head)))
     return f'<div class="tiles">{"".join(tiles)}</div>{listed}<p class="soft">{escape(words)}</p>{diffs}'
-
-
-def _budget(experiment: Experiment) -> float:
-    """The final budget of the faster-finishing arm, as everywhere on the page."""
-    return min(final_budget([run.chains for run in runs]) for runs in experiment.arms.values())
 
 
 def _cells(found: Sequence[Crossing], run: Run, budget: float) -> list[str]:

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewardrate.errors import InputError
-from rewardrate.reports.evaluation import Comparison, Interval, Metric, Value, over_tasks
+from rewardrate.reports.evaluation import TOTALS, Comparison, Interval, Metric, Paired, Value, over_tasks
 from rewardrate.reports.run import Experiment
 
 FIELDS = (
     "task", "metric", "better", "repetitions", "T_seconds", "rpg", "rpg_se", "vanilla", "vanilla_se",
     "difference", "difference_low", "difference_high", "improvement_percent", "improvement_low", "improvement_high",
+    *(f"{name}{part}" for name in (*TOTALS, "held_out_reward")
+      for part in ("_rpg", "_vanilla", "_difference", "_difference_low", "_difference_high")),
 )  # fmt: skip
 
 
@@ -35,6 +37,8 @@ class Row:
     rpg_error: float | None
     "Standard error over repetitions; None with fewer than two."
     vanilla_error: float | None
+    efficiency: Mapping[str, Paired]
+    "Reward per second and what else the arms' time brought, by name (`evaluation.efficiency`)."
 
     @property
     def verdict(self) -> str:
@@ -43,8 +47,7 @@ class Row:
         gain = improvement if improvement is not None else difference.value
         if gain is None or gain == 0:
             return "tie"
-        clear = difference.low is not None and difference.high is not None and difference.low * difference.high > 0
-        return ("clear " if clear else "") + ("win" if gain > 0 else "loss")
+        return ("clear " if difference.sign else "") + ("win" if gain > 0 else "loss")
 
 
 @dataclass(frozen=True)
@@ -58,33 +61,39 @@ class Table:
     "The same after dropping the best and the worst task."
     left_out: tuple[str, ...]
     "Tasks without a pair of runs."
+    arm: str = "rpg"
+    "The arm that is compared with vanilla."
 
     def count(self, word: str) -> int:
         """Tasks whose verdict contains the word: win, loss, clear win, tie."""
         return sum(word in row.verdict for row in self.rows)
 
 
-def table(experiments: Sequence[Experiment], metric: Metric | None = None, value: Value = "latest") -> Table:
+def table(
+    experiments: Sequence[Experiment], metric: Metric | None = None, value: Value = "current", arm: str | None = None
+) -> Table:
     """The table by reward or by score; without a metric, by score where its direction is known, as in the paper.
 
     InputError if no task has a run of each arm.
     """
+    arm = arm or next((one.first for one in experiments if one.pairs), "rpg")
     rows: list[Row] = []
     left_out = []
     for experiment in experiments:
         chosen: Metric = metric or experiment.metrics[-1]
-        both = experiment.compare(chosen, value) if chosen in experiment.metrics else None
+        both = experiment.compare(chosen, value, arm) if chosen in experiment.metrics else None
         if both is None:
             left_out.append(experiment.task)
             continue
-        errors = [standard_error(curves[:, -1]) for curves in (both.rpg_curves, both.vanilla_curves)]
+        errors = standard_error(both.rpg_ends), standard_error(both.vanilla_ends)
         up = chosen == "reward" or bool(experiment.higher_is_better)
-        rows.append(Row(experiment.task, chosen, up, len(experiment.pairs), both, *errors))
+        count = len(experiment.contrasts[arm])
+        rows.append(Row(experiment.task, chosen, up, count, both, *errors, experiment.efficiency(arm)))
     if not rows:
         rule = "no task has a finished run of each arm" + (f" that can be compared by {metric}" if metric else "")
         raise InputError("runs", "rpg and vanilla", rule, "train --arm both")
     known: Mapping[str, Comparison] = {row.task: row.both for row in rows}
-    return Table(tuple(rows), over_tasks(known, trim=0), over_tasks(known, trim=1), tuple(left_out))
+    return Table(tuple(rows), over_tasks(known, trim=0), over_tasks(known, trim=1), tuple(left_out), arm)
 
 
 def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
@@ -96,15 +105,16 @@ def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
 def markdown(found: Table) -> str:
     """The table for a README or an issue."""
     lines = [
-        "| task | n | T (s) | rpg | vanilla | difference (95 %) | % improvement (95 %) |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        f"| task | n | T (s) | {found.arm} | vanilla | difference (95 %) | % improvement (95 %) | "
+        "reward per second, difference (95 %) |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in found.rows:
         cells = [_arrow(row, "↑", "↓").replace("|", "\\|"), str(row.repetitions), f"{row.both.final:.0f}"]
         for arm in ("rpg", "vanilla"):
             text = _with_error(row, arm, " ± ")
             cells.append(f"**{text}**" if arm == leader(row) else text)
-        cells += [interval(row.both.difference), interval(row.both.improvement, 1, sign=True)]
+        cells += [interval(row.both.difference), interval(row.both.improvement, 1, sign=True), per_second(row)]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", *summary(found)]
     return "\n".join(lines) + "\n"
@@ -115,7 +125,7 @@ def latex(found: Table) -> str:
     lines = [
         r"\begin{tabular}{lrrrr}",
         r"\toprule",
-        r"Task & rpg & vanilla & \% improv. & 95\,\% interval \\",
+        rf"Task & {_tex(found.arm)} & vanilla & \% improv. & 95\,\% interval \\",
         r"\midrule",
     ]
     for row in found.rows:
@@ -144,6 +154,7 @@ def comma_separated(found: Table) -> str:
                 both.final, both.rpg.value, row.rpg_error, both.vanilla.value, row.vanilla_error,
                 both.difference.value, both.difference.low, both.difference.high,
                 both.improvement.value, both.improvement.low, both.improvement.high,
+                *(number for name in (*TOTALS, "held_out_reward") for number in _flat(row.efficiency.get(name))),
             )),
         ])  # fmt: skip
     return out.getvalue()
@@ -157,14 +168,28 @@ def summary(found: Table) -> list[str]:
         lines.append(f"Without the best and the worst task: {interval(found.trimmed, 1, sign=True)} %.")
     wins, losses = found.count("win"), found.count("loss")
     clear = found.count("clear win"), found.count("clear loss")
-    lines.append(f"rpg is ahead on {wins} ({clear[0]} clearly) and behind on {losses} ({clear[1]} clearly).")
+    lines.append(
+        f"{found.arm} is ahead on {wins} ({clear[0]} clearly) and behind on {losses} ({clear[1]} clearly); "
+        f"sign test p = {sign_test(wins, losses):.2g}."
+    )
     if min(row.repetitions for row in found.rows) < 2:
-        lines.append(
-            "With one repetition an interval knows the spread of the chains alone, not that of training again."
-        )
+        lines.append("With one seed, variation between training runs is not included in an interval.")
     if found.left_out:
         lines.append(f"Left out, because an arm is missing: {', '.join(found.left_out)}.")
     return lines
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Two-sided p of so uneven a split, if each task were as likely to be a win as a loss; ties do not count."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+
+
+def per_second(row: Row) -> str:
+    """The difference in reward per second, with its interval."""
+    found = row.efficiency.get("reward_per_second")
+    return "-" if found is None else interval(found.difference, sign=True)
 
 
 def leader(row: Row) -> str:
@@ -193,6 +218,13 @@ def _with_error(row: Row, arm: str, between: str) -> str:
 def _arrow(row: Row, up: str, down: str) -> str:
     arrow = up if row.higher_is_better else down
     return f"{row.task} ({arrow})" if arrow else row.task
+
+
+def _flat(found: Paired | None) -> list[float | None]:
+    if found is None:
+        return [None] * 5
+    difference = found.difference
+    return [found.rpg.value, found.vanilla.value, difference.value, difference.low, difference.high]
 
 
 def _full(value: float | None) -> str:

@@ -1,0 +1,83 @@
+"""Was pricing time worth it? Plain sentences that begin the page, the report and the end of a training command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rewardrate.reports.evaluation import Paired
+from rewardrate.reports.run import Experiment
+from rewardrate.reports.tables import Table, interval, sign_test
+
+VERDICTS = {  # (sign of the difference per second, at equal time) -> what it means
+    (1, 1): "Pricing time paid: more reward per second, and more reward at equal time",
+    (1, 0): "Pricing time paid in reward per second; at equal time no difference is shown",
+    (1, -1): "Pricing time paid in reward per second and cost reward at equal time",
+    (0, 1): "Pricing time paid at equal time; in reward per second no difference is shown",
+    (0, 0): "Whether pricing time pays cannot be said yet: both intervals contain 0",
+    (0, -1): "Pricing time did not pay: less reward at equal time, and no difference per second is shown",
+    (-1, 1): "Pricing time paid at equal time, though it earned less reward per second",
+    (-1, 0): "Pricing time did not pay: less reward per second, and no difference at equal time is shown",
+    (-1, -1): "Pricing time did not pay: less reward per second, and less reward at equal time",
+}
+
+
+def one_task(experiment: Experiment, arm: str | None = None) -> list[str]:
+    """Reward per second, reward at equal time, and what that means; empty without a pair of runs."""
+    arm = arm or experiment.first
+    both, found = experiment.compare(arm=arm), experiment.efficiency(arm)
+    if both is None:
+        return []
+    per_second = found["reward_per_second"]
+    return [
+        f"Reward per second: {_arms(per_second, arm)}.",
+        f"Reward at equal time ({_when(experiment)}): {_arms(both, arm)}.",
+        meaning(per_second, both, len(experiment.contrasts[arm])),
+    ]
+
+
+def meaning(per_second: Paired, at_end: Paired, seeds: int) -> str:
+    """What a careful reader may conclude from both differences."""
+    if per_second.difference.value is None or at_end.difference.value is None:
+        return "There is nothing to compare yet."
+    found = VERDICTS[per_second.difference.sign, at_end.difference.sign]
+    if seeds > 1:
+        return f"{found} ({seeds} seeds)."
+    return f"{found}. One seed: variation between training runs is not included, so train more seeds."
+
+
+def many_tasks(experiments: Sequence[Experiment], found: Table) -> list[str]:
+    """The same over the tasks of a table: on how many each arm is ahead, with a sign test."""
+    names = {row.task for row in found.rows}
+    known = [one for one in experiments if one.task in names]
+    per_second = [one.efficiency(found.arm)["reward_per_second"] for one in known]
+    at_end = [one.compare(arm=found.arm) for one in known]
+    seeds = sorted({row.repetitions for row in found.rows})
+    count = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seed{'s' * (seeds[0] > 1)}"
+    return [
+        f"Reward per second: {_wins(per_second, found.arm)}.",
+        f"Reward at equal time: {_wins([both for both in at_end if both is not None], found.arm)}.",
+        f"{len(found.rows)} tasks, {count} of each arm.",
+    ]
+
+
+def _wins(pairs: Sequence[Paired], arm: str) -> str:
+    values = [pair.difference.value or 0.0 for pair in pairs]
+    wins, losses = sum(value > 0 for value in values), sum(value < 0 for value in values)
+    clear = [sum(pair.difference.sign == sign for pair in pairs) for sign in (1, -1)]
+    return (
+        f"{arm} is ahead on {wins} of {len(pairs)} tasks ({clear[0]} with an interval that excludes 0) and behind on "
+        f"{losses} ({clear[1]}); sign test p = {sign_test(wins, losses):.2g}"
+    )
+
+
+def _arms(pair: Paired, arm: str) -> str:
+    return (
+        f"{arm} {interval(pair.rpg)}, vanilla {interval(pair.vanilla)}; "
+        f"difference {interval(pair.difference, sign=True)}"
+    )
+
+
+def _when(experiment: Experiment) -> str:
+    """T, and whether it was stated before the runs."""
+    how = "" if experiment.stated else ", which every run has used on average"
+    return f"T = {experiment.final:.0f} s of script time per chain{how}"

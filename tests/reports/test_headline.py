@@ -1,0 +1,70 @@
+"""The first sentences say no more than the intervals allow."""
+
+import pytest
+
+from rewardrate.reports import headline, tables
+from rewardrate.reports.evaluation import Interval, Paired
+from rewardrate.reports.run import experiments, find
+
+
+def paired(low, high):
+    middle = Interval(0.5, 0.4, 0.6)
+    return Paired(middle, middle, Interval((low + high) / 2, low, high))
+
+
+MORE, LESS, SAME = (0.1, 0.3), (-0.3, -0.1), (-0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("per_second", "at_end", "words"),
+    [
+        (MORE, MORE, "Pricing time paid: more reward per second, and more reward at equal time"),
+        (MORE, SAME, "at equal time no difference is shown"),
+        (MORE, LESS, "cost reward at equal time"),
+        (SAME, SAME, "cannot be said yet"),
+        (SAME, LESS, "did not pay"),
+        (LESS, SAME, "did not pay"),
+        (LESS, LESS, "did not pay"),
+        (SAME, MORE, "paid at equal time"),
+        (LESS, MORE, "though it earned less reward per second"),
+    ],
+)
+def test_the_meaning_follows_from_both_intervals(per_second, at_end, words):
+    said = headline.meaning(paired(*per_second), paired(*at_end), 5)
+    assert words in said
+    assert said.endswith("(5 seeds).")
+
+
+def test_one_seed_is_never_a_verdict_without_a_warning():
+    said = headline.meaning(paired(*MORE), paired(*MORE), 1)
+    assert "One seed: variation between training runs is not included" in said
+
+
+def test_nothing_to_compare_is_said():
+    nothing = Interval(None, None, None)
+    assert "nothing to compare" in headline.meaning(Paired(nothing, nothing, nothing), paired(*MORE), 3)
+
+
+def test_one_task_begins_with_reward_per_second_and_reward_at_equal_time(both):
+    (one,) = experiments(find(both))
+    first, second, third = headline.one_task(one)
+    found = one.efficiency()["reward_per_second"]
+    assert first.startswith(f"Reward per second: rpg {found.rpg.value:.3f} (")
+    assert f"T = {one.final:.0f} s of script time per chain, which every run has used on average" in second
+    assert third
+    assert headline.one_task(experiments(find(both / "rpg"))[0]) == []
+
+
+def test_several_tasks_are_counted_with_a_sign_test(many):
+    found = experiments(find(many))
+    first, second, third = headline.many_tasks(found, tables.table(found))
+    ahead = sum(one.efficiency()["reward_per_second"].difference.value > 0 for one in found)
+    assert f"rpg is ahead on {ahead} of 3 tasks" in first
+    assert "sign test p = " in second
+    assert third == "3 tasks, 2 seeds of each arm."
+
+
+def test_the_sign_test_is_the_binomial_one():
+    assert tables.sign_test(20, 2) == pytest.approx(2 * sum((1, 22, 231)) / 2**22)
+    assert tables.sign_test(1, 1) == 1.0
+    assert tables.sign_test(0, 0) == 1.0
