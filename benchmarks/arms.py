@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +34,6 @@ from rewardrate.training.recipe import Recipe
 from rewardrate.training.session import train
 
 ARMS = ("rpg", "vanilla")
-REPORTED = re.compile(r"attempt \d+: reward (-?[\d.]+)")
 
 
 def runs_of(args: argparse.Namespace) -> None:
@@ -71,10 +69,9 @@ def thirds(run: Run) -> dict[str, float]:
     return found | {f"{name}_last": value for name, value in share_of(last).items()}
 
 
-def reported(run: Run) -> float:
-    """Reward of the run's best script on the report split, which no script was ever chosen by."""
-    said = [REPORTED.match(event.message) for event in run.events if event.kind == "report"]
-    return float(said[-1][1]) if said and said[-1] else float("nan")
+def held_out(run: Run) -> float:
+    """Reward of the final script on the report split; NaN without one."""
+    return float("nan") if run.held_out_reward is None else run.held_out_reward
 
 
 def run_rows(experiment: Experiment) -> list[dict[str, Any]]:
@@ -85,7 +82,10 @@ def run_rows(experiment: Experiment) -> list[dict[str, Any]]:
             best = run.best
             row = {"task": experiment.task, "arm": arm, "seed": run.seed, "steps": len(run.steps)}
             row |= {"attempts": len(run.attempts), "script_seconds": run.steps[-1].script_seconds, **thirds(run)}
-            row |= {"best_reward": best.reward if best else float("nan"), "report_reward": reported(run)}
+            row |= {
+                "best_reward": best.reward if best else float("nan"),
+                "report_reward": float("nan") if (held := run.held_out_reward) is None else held,
+            }
             row |= {"contaminated": float(np.mean([attempt.contaminated for attempt in run.attempts]))}
             rows.append(row | {"rate": run.steps[-1].rate.rate, "wall_seconds": wall(run)})
     return rows

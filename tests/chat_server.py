@@ -1,7 +1,7 @@
 """A chat model on loopback that writes scripts for the task digits8x8: good ones, broken ones, and none.
 
 It can refuse: `Chat.statuses` says with which status, by the number of the request (from 1); `Chat.down` is the status
-of all requests while it is set.
+of all requests while it is set. `Chat.scripts` are written instead of its own, one after the other.
 """
 
 import contextlib
@@ -27,6 +27,7 @@ class Chat(BaseHTTPRequestHandler):
     answered: ClassVar[list] = []
     statuses: ClassVar[dict] = {}
     down: ClassVar[int | None] = None
+    scripts: ClassVar[list] = []
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -39,6 +40,8 @@ class Chat(BaseHTTPRequestHandler):
         self.answered.append(body)
         digit = "1 if float(row['p36']) > 8 else 2" if number % 2 else "x"
         text = f"A guess.\n```python\n{SCRIPT.replace('PLACE', digit)}```" if number % 3 else "I would rather not."
+        if self.scripts:
+            text = f"```python\n{self.scripts[(number - 1) % len(self.scripts)]}\n```"
         self.send(200, {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
     def send(self, status, document):
@@ -55,7 +58,7 @@ class Chat(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def serving():
     """Its address, while it runs."""
-    Chat.asked, Chat.answered, Chat.statuses, Chat.down = [], [], {}, None
+    Chat.asked, Chat.answered, Chat.statuses, Chat.down, Chat.scripts = [], [], {}, None, []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Chat)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

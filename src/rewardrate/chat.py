@@ -5,6 +5,7 @@ Everything here that talks to a model elsewhere (a frozen policy, an implementer
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
 import json
 import os
@@ -88,6 +89,8 @@ class Completion:
     "Whether the model ended its turn itself; false when the token limit cut it."
     seconds: float
     "Of the try that was answered."
+    why_empty: str = ""
+    "What the endpoint said of a reply without text: finish_reason, refusal, calls of tools. Empty if there is text."
 
 
 class Chat:
@@ -135,8 +138,7 @@ class Chat:
         for tries in range(1, self.settings.retries + 2):
             start = time.monotonic()
             try:
-                text, finished = self._ask(content)
-                return Completion(text, finished, time.monotonic() - start)
+                return dataclasses.replace(self._ask(content), seconds=time.monotonic() - start)
             except _Retry as trouble:
                 seconds = min(60.0, trouble.wait if trouble.wait is not None else pause * (0.5 + random.random()))
                 if tries > self.settings.retries:
@@ -146,8 +148,8 @@ class Chat:
                 pause *= 2
         raise AssertionError("the last try returns or raises")
 
-    def _ask(self, content: bytes) -> tuple[str, bool]:
-        """One request: the reply's text and whether the model ended it itself."""
+    def _ask(self, content: bytes) -> Completion:
+        """One request."""
         deadline = time.monotonic() + self.settings.timeout_seconds
         connection = self._connection(self.host, self._port, timeout=self.settings.timeout_seconds)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -175,8 +177,9 @@ class Chat:
         if status != 200:
             remedy = f"; {REMEDIES[status]}" if status in REMEDIES else ""
             raise EndpointError(f"{self.host}: status {status}: {self._safe(answer)}{remedy}")
-        text, finished = _completion(answer)
-        return self.without_key(text), finished
+        found = _completion(answer)
+        said = self.without_key(found.why_empty)
+        return dataclasses.replace(found, text=self.without_key(found.text), why_empty=said)
 
     def without_key(self, text: str) -> str:
         """Text from the endpoint, without the key should it repeat it."""
@@ -201,20 +204,30 @@ def _read_key(variable: str | None) -> str | None:
     return key
 
 
-def _completion(answer: bytes) -> tuple[str, bool]:
-    """Text and whether it is whole, from the JSON of a chat completion."""
+def _completion(answer: bytes) -> Completion:
+    """What the JSON of a chat completion says. Trouble of the provider is tried again; an empty turn is the model's."""
     if len(answer) > REPLY_BYTES:
         raise _Retry(f"an answer of more than {REPLY_BYTES >> 20} MB")
     try:
         choice = json.loads(answer)["choices"][0]
-        text, reason = choice["message"]["content"], choice.get("finish_reason")
+        message, reason = choice["message"], choice.get("finish_reason")
+        text, fault = message.get("content"), choice.get("error")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         raise _Retry("an answer that is no chat completion") from None
-    if text is None:
-        text = ""  # a refusal or an empty turn: an attempt that fails, not a fault of the line
+    text = "" if text is None else text
     if not isinstance(text, str):
         raise _Retry("an answer that is no chat completion")
-    return text, reason != "length"
+    if text.strip():
+        return Completion(text, reason != "length", 0.0)
+    if fault or reason in (None, "error"):
+        raise _Retry(f"an answer without text (finish_reason {_short(reason)}, error {_short(fault)})")
+    told = [f"finish_reason {_short(reason)}"]
+    told += [f"{name} {_short(message[name])}" for name in ("refusal", "tool_calls") if message.get(name)]
+    return Completion("", reason != "length", 0.0, f"the endpoint sent no text: {', '.join(told)}")
+
+
+def _short(value: Any) -> str:
+    return " ".join(json.dumps(value).split())[:200]
 
 
 def _without_secrets(url: str) -> str:

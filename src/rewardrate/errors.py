@@ -45,8 +45,11 @@ class MissingExtra(ImportError):
     """A part of the house needs a package that the light core install does not bring."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        self.extra = extra
+        self.what, self.package, self.extra = what, package, extra
         super().__init__(
             f"{what} needs {package}, which is not installed; add it with: pip install 'rewardrate[{extra}]'"
             " (rewardrate doctor prints the exact command)"
         )
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str, str]]:
+        return (type(self), (self.what, self.package, self.extra))

@@ -20,7 +20,8 @@ def test_report_writes_the_page_and_says_what_both_arms_earned(folder, capsys, m
     monkeypatch.setattr("webbrowser.open", opened.append)
     assert main(["report", str(folder), "--open"]) == 0
     out = capsys.readouterr().out
-    assert "mean reward across chains at T = " in out
+    assert out.startswith("Reward per second: rpg ")
+    assert "\nReward at equal time (T = " in out
     assert out.splitlines()[-1] == str(folder / "report.html")
     assert opened == [(folder / "report.html").as_uri()]
     assert (folder / "figures" / "rate.png").exists()
@@ -30,7 +31,9 @@ def test_report_writes_the_page_and_says_what_both_arms_earned(folder, capsys, m
 def test_report_as_json_holds_the_comparison_and_the_table(folder, tmp_path, capsys):
     assert main(["report", str(folder), "--out", str(tmp_path / "out"), "--metric", "reward", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert {"T", "rpg", "vanilla", "difference", "improvement"} == set(found["comparison"])
+    assert {"T", "T_stated", "arm", "rpg", "vanilla", "difference", "improvement"} == set(found["comparison"])
+    assert {"reward_per_second", "cumulative_reward", "valid_share"} < set(found["efficiency"])
+    assert {"rpg", "vanilla", "difference"} == set(found["efficiency"]["reward_per_second"])
     assert set(found["runs"]) == {"rpg", "vanilla"}
     assert found["runs"]["rpg"]["attempts"] == 12
     assert found["left_out"] == []

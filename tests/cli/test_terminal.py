@@ -3,8 +3,11 @@
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rewardrate.cli.terminal import Live, Progress, bold, duration, table
+from rewardrate.cli.main import main
+from rewardrate.cli.terminal import Live, Progress, bold, duration, harmless, table
 
 
 class Screen(io.StringIO):
@@ -78,3 +81,23 @@ def test_without_a_terminal_only_said_lines_are_printed():
         live.show("3 of 8")
         live.say("step 1 done")
     assert plain.getvalue() == "step 1 done\n"
+
+
+@given(st.text(st.characters(codec=None, exclude_categories=())))
+def test_text_from_outside_cannot_command_the_terminal(text):
+    found = harmless(text)
+    assert len(found) == len(text)
+    assert all(letter.isprintable() or letter in "\n\t" for letter in found)
+    found.encode("utf-8")
+
+
+def test_what_a_failed_script_printed_is_shown_without_its_escape_sequences(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "script.py").write_text("import sys; sys.exit('\\x1b]0;owned\\x07\\x1b[2Jfailed')")
+    assert main(["tasks", "prepare", "digits8x8"]) == 0
+    assert main(["tasks", "run", "digits8x8", str(tmp_path / "script.py")]) == 1
+    shown = "".join(capsys.readouterr())
+    assert "owned" in shown
+    assert "failed" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown

@@ -16,6 +16,18 @@ def test_a_dry_run_prints_every_setting_with_its_meaning(capsys):
     assert "# Which percentile of the predicted rates is charged." in out
 
 
+def test_a_dry_run_shows_the_arm_that_was_asked_for(capsys):
+    for arm, price, objective in (
+        ("horizon", "horizon", "rpg"),
+        ("rpg", "rate", "rpg"),
+        ("vanilla", "rate", "vanilla"),
+    ):
+        assert main(["train", "laptop", "--dry-run", "--arm", arm]) == 0
+        out = capsys.readouterr().out
+        assert f'price = "{price}"' in out
+        assert f'arm = "{objective}"' in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -56,10 +68,12 @@ memory_bytes = 1000000000
     assert main(call) == 0
     out, err = capsys.readouterr()
     assert err.count("step   2  valid") == 2
-    assert "vanilla" in out
+    assert out.startswith("Reward per second: rpg ")
+    assert "\nReward at equal time (T = " in out
     assert f"next: rewardrate report {tmp_path / 'runs'}" in out
     assert main([*call, "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
+    assert all(name.isidentifier() for name in again["rpg"])
     assert again["rpg"]["attempts"] == again["vanilla"]["attempts"] == 8, "a finished run is not run again"
 
 

@@ -13,6 +13,7 @@ import pytest
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.endpoint import EndpointError, EndpointPolicy
 from rewardrate.policies.proposal import Policy
+from rewardrate.training import record
 
 PROMPT = [{"role": "user", "content": "hello"}]
 KEY = "sk-very-secret-123"
@@ -158,6 +159,44 @@ def test_a_reply_cut_at_the_limit_is_not_finished_and_an_empty_one_is_empty(serv
     assert policy(server).propose([PROMPT], 0)[0].text == ""
 
 
+SILENT = {
+    "filtered": ('{"content": null}', "content_filter", 'finish_reason "content_filter"'),
+    "refused": ('{"content": null, "refusal": "I must not."}', "stop", 'refusal "I must not."'),
+    "tools": ('{"tool_calls": [{"id": "7"}]}', "tool_calls", 'tool_calls [{"id": "7"}]'),
+    "thinking": ('{"content": "", "reasoning": "hm"}', "length", 'finish_reason "length"'),
+    "blank": ('{"content": " \\n"}', "stop", 'finish_reason "stop"'),
+}
+
+
+@pytest.mark.parametrize(("message", "reason", "words"), SILENT.values(), ids=SILENT)
+def test_a_reply_without_text_says_what_the_endpoint_said_and_that_it_is_charged(server, message, reason, words):
+    silent = f'{{"choices": [{{"message": {message}, "finish_reason": "{reason}"}}]}}'.encode()
+    server.script = ["polite", silent]
+    told = policy(server, parallel=1).propose([PROMPT] * 2, 0)[1]
+    assert told.text == ""
+    assert told.refusal.startswith("the endpoint sent no text: finish_reason")
+    assert words in told.refusal
+    assert told.refusal.endswith("; charged as an empty reply")
+    assert told.finished is (reason != "length")
+    assert len(server.seen) == 2, "the model has answered: it is not asked again"
+    kept = record.proposal(record.row(0, told, None))
+    assert kept == told
+    assert record.row(0, told, None).reply == f"[no reply: {told.refusal}]"
+
+
+def test_a_key_in_a_refusal_is_not_shown(server, monkeypatch):
+    monkeypatch.setenv("SOME_KEY", "sk-secret")
+    server.script = [b'{"choices": [{"message": {"refusal": "not for sk-secret"}, "finish_reason": "stop"}]}']
+    assert "not for [key]" in policy(server, key_variable="SOME_KEY").propose([PROMPT], 0)[0].refusal
+
+
+def test_an_endpoint_that_sends_no_text_to_any_prompt_ends_the_run_instead_of_charging_every_attempt(server):
+    silent = b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}'
+    server.script = [silent] * 3
+    with pytest.raises(EndpointError, match=r'all 3 prompts were refused: .*finish_reason "length".*new_tokens'):
+        policy(server).propose([PROMPT] * 3, 0)
+
+
 TROUBLE = {
     "429": 429,
     "500": 500,
@@ -173,6 +212,9 @@ TROUBLE = {
     "parts": b'{"choices": [{"message": {"content": [1]}}]}',
     "bytes": b"\xff\xfe",
     "deep": b"[" * 100_000,
+    "nothing": b'{"choices": [{"message": {"content": null}}]}',
+    "fault": b'{"choices": [{"message": {"content": null}, "finish_reason": "error"}]}',
+    "upstream": b'{"choices": [{"message": {"content": ""}, "finish_reason": "stop", "error": {"code": 502}}]}',
 }
 
 

@@ -1,9 +1,11 @@
 """The file is opened, or refused in one line."""
 
+import contextlib
 import shutil
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -139,6 +141,92 @@ def test_a_run_on_a_read_only_mount_can_be_read(tmp_path, state):
         ["unshare", "-rm", "sh", "-c", command], env={"READ": READ}, capture_output=True, text=True, check=False
     )
     assert (done.stdout.split(), done.stderr) == (["2", "16", "1" if state == "killed" else "0"], "")
+
+
+HOLD = """
+import sqlite3, sys
+db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+print(db.execute("SELECT count(*) FROM attempts").fetchone()[0], flush=True)
+sys.stdin.read()
+"""
+WRITE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from runlog.test_schema import RATE, OutcomeRow, ProposalRow, RunLog
+with RunLog.open(Path(sys.argv[1])) as log:
+    for step in range(log.last_step() + 1, log.last_step() + 4):
+        log.begin_step(step, [ProposalRow(0, "reply")])
+        log.outcome(step, 0, OutcomeRow(True, 0.5, 0.8, 1.0, "ok", "fine", f"code {step}"))
+        log.commit_step(step, RATE, [0.1], [0.0])
+        print(step, flush=True)
+        sys.stdin.readline()
+"""
+
+
+@contextlib.contextmanager
+def process(*words):
+    with subprocess.Popen(
+        [sys.executable, "-c", *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as made:
+        yield made
+
+
+def alone(folder, copy):
+    """How many steps a copy of run.sqlite alone holds."""
+    shutil.copyfile(folder / "run.sqlite", copy)
+    with contextlib.closing(sqlite3.connect(copy)) as db:
+        return db.execute("SELECT count(*) FROM steps").fetchone()[0]
+
+
+def beside(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("run.sqlite"))
+
+
+def test_run_sqlite_alone_holds_every_committed_step_also_while_a_reader_is_connected(tmp_path):
+    """Writer and reader are processes of their own; the reader stays connected until after the writer has closed."""
+    folder = small_run(tmp_path / "run", 2)
+    with process(HOLD, folder / "run.sqlite") as reader:
+        assert reader.stdout.readline() == "16\n"
+        with process(WRITE, folder, Path(__file__).parents[1]) as writer:
+            for step in (3, 4, 5):
+                assert writer.stdout.readline() == f"{step}\n"
+                assert alone(folder, tmp_path / f"copy-{step}") == step
+                writer.stdin.write("\n")
+                writer.stdin.flush()
+            writer.stdin.close()
+            assert writer.wait(60) == 0
+        assert alone(folder, tmp_path / "copy") == 5
+    with RunLog.open(folder, read_only=True) as log:
+        assert log.last_step() == 5
+    assert beside(folder) == ["run.sqlite"], "the last reader of ours removes what is empty"
+
+
+def test_readers_of_a_closed_run_leave_no_files_beside_it(tmp_path):
+    folder = small_run(tmp_path / "run", 2)
+    assert beside(folder) == ["run.sqlite"]
+    with process(HOLD, folder / "run.sqlite") as reader:
+        assert reader.stdout.readline() == "16\n"
+        assert beside(folder) == ["run.sqlite"]
+    subprocess.run([sys.executable, "-c", READ, folder], check=True, capture_output=True)
+    assert beside(folder) == ["run.sqlite"]
+    with RunLog.open(folder) as log:  # and it can be written again, with readers
+        log.begin_step(3, [ProposalRow(0, "new")])
+        subprocess.run([sys.executable, "-c", READ, folder], check=True, capture_output=True)
+        assert len(log.pending()) == 1
+    assert beside(folder) == ["run.sqlite"]
+
+
+def test_the_log_of_a_killed_run_is_kept_by_its_readers(tmp_path):
+    folder = small_run(tmp_path / "run", 1)
+    with process(WRITE, folder, Path(__file__).parents[1]) as writer:
+        assert writer.stdout.readline() == "2\n"
+        writer.kill()
+    before = (folder / "run.sqlite").read_bytes()
+    with RunLog.open(folder, read_only=True) as log:
+        assert log.last_step() == 2
+    assert (folder / "run.sqlite").read_bytes() == before
+    assert "run.sqlite-wal" in beside(folder)
 
 
 def test_a_full_or_busy_disk_is_told_as_such(tmp_path):

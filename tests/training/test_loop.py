@@ -1,5 +1,6 @@
 """Algorithm 1 on a toy world: both arms learn what they should, and a run survives any number of kills."""
 
+import contextlib
 import dataclasses
 import os
 import random
@@ -15,8 +16,8 @@ import pytest
 
 import toy_agent
 from rewardrate.environments.outcome import Outcome
-from rewardrate.errors import InfrastructureError
-from rewardrate.rates import Fixed
+from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.rates import Fixed, Horizon
 from rewardrate.runlog import RunLog
 from rewardrate.training.loop import Budget
 from rewardrate.training.objective import Overhead
@@ -35,6 +36,57 @@ def test_rpg_takes_the_quick_arm_and_vanilla_the_one_that_earns_more(seed, tmp_p
         ends[arm] = loop.policy.probabilities()
     assert ends["rpg"][0] > 0.95
     assert ends["vanilla"][1] > 0.95
+
+
+def test_the_price_before_a_deadline_is_on_record_falls_to_zero_and_resumes(tmp_path):
+    class Stop(Exception):
+        pass
+
+    def at_four(step):
+        if step.step == 4:
+            raise Stop
+
+    budget = Budget(script_seconds=300.0)
+    records = []
+    for name, on_step in (("straight", None), ("stopped", at_four)):
+        loop = toy_agent.loop(tmp_path / name, budget=budget, batch=8, horizon=Horizon(), on_step=on_step)
+        with contextlib.suppress(Stop):
+            loop.run()
+        loop.log.close()
+        if on_step is not None:
+            loop = toy_agent.loop(tmp_path / name, budget=budget, batch=8, horizon=Horizon())
+            loop.run()
+            loop.log.close()
+        with RunLog.open(tmp_path / name, read_only=True) as log:
+            records.append([step.metrics for step in log.steps()])
+            relative = [(row.reward, row.seconds, row.relative_reward) for row in log.attempts() if row.step == 2]
+    assert records[0] == records[1]
+    prices = [metrics["price"] for metrics in records[0]]
+    assert prices[0] > 0
+    assert prices[-1] == 0.0  # the last step ends at the deadline or after it
+    assert all(left == pytest.approx(reward - prices[1] * seconds) for reward, seconds, left in relative)
+
+
+def test_a_run_begun_without_a_deadline_cannot_get_one(tmp_path):
+    loop = toy_agent.loop(tmp_path / "run", steps=2, batch=4)
+    loop.run()
+    loop.log.close()
+    loop = toy_agent.loop(tmp_path / "run", budget=Budget(script_seconds=900.0), batch=4, horizon=Horizon())
+    with pytest.raises(InputError, match="begun without a deadline"):
+        loop.run()
+    loop.log.close()
+
+
+@pytest.mark.parametrize(("price_in", "paid", "ranked"), [("both", 1, 1), ("reward", 1, 0), ("buffer", 0, 1)])
+def test_seconds_are_paid_for_where_the_objective_says(price_in, paid, ranked, tmp_path):
+    loop = toy_agent.loop(tmp_path / "run", steps=1, batch=8)
+    loop.estimator, loop.objective = Fixed(0.25), dataclasses.replace(loop.objective, price_in=price_in)
+    loop.run()
+    rows = loop.log.attempts()
+    assert all(row.relative_reward == row.reward - 0.25 * paid * row.seconds for row in rows)
+    first = loop.buffer.select(1)[0]
+    assert first.seconds == (1.0 if ranked else 5.0)  # 1 - 0.25 beats 1.5 - 1.25, and 1.5 beats 1
+    loop.log.close()
 
 
 def test_an_overhead_that_every_attempt_pays_makes_the_slow_arm_the_better_rate(tmp_path):

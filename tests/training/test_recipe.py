@@ -67,6 +67,18 @@ def test_an_arm_changes_nothing_else():
     recipe = config.build(Recipe, {"task": "diamonds"})
     assert recipe.with_arm("vanilla").objective.arm == "vanilla"
     assert recipe.with_arm("vanilla").with_arm("rpg") == recipe
+    horizon = recipe.with_arm("horizon")
+    assert (horizon.arm, horizon.price, horizon.objective) == ("horizon", "horizon", recipe.objective)
+    assert horizon.with_arm("rpg") == recipe
+    assert [recipe.with_arm(arm).arm for arm in ("rpg", "vanilla", "horizon")] == ["rpg", "vanilla", "horizon"]
+
+
+def test_the_price_that_knows_the_deadline_needs_one():
+    recipe = config.load(Recipe, config.find_recipe("laptop"), ["budget.script_seconds=100"]).with_arm("horizon")
+    assert recipe.make_horizon() is not None
+    assert recipe.with_arm("rpg").make_horizon() is None
+    assert recipe.with_arm("horizon").with_arm("vanilla").make_horizon() is None
+    assert config.load(Recipe, config.find_recipe("laptop"), []).with_arm("horizon").make_horizon() is None
 
 
 def test_the_race_recipe_has_the_numbers_of_the_paper():
@@ -81,7 +93,7 @@ def test_the_race_recipe_has_the_numbers_of_the_paper():
     assert (recipe.estimator.forgetting, recipe.estimator.batches, recipe.estimator.quantile) == (0.3, 1000, 0.95)
     race, implementer = recipe.environment, recipe.environment.implementer
     assert (implementer.temperature, implementer.new_tokens, implementer.attempts) == (0.0, 16_384, 3)
-    assert (race.votes.votes, race.votes.temperature) == (3, 0.0)
+    assert (race.votes.votes, race.votes.temperature, race.static_judge) == (3, 0.0, "off")
     rewards = race.rewards
     assert (rewards.reference_loss, rewards.crossing_bonus, rewards.slope) == (10.0, 5.0, 100.0)
     assert rewards.depth_seconds == 20_000

@@ -1,7 +1,11 @@
 """A whole run with real parts: a chat endpoint on loopback, the sandbox, a task, the run log, the page."""
 
+import random
+import re
+import tomllib
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +13,7 @@ import chat_server
 from rewardrate.environments.mle.environment import Settings
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.reports import page
+from rewardrate.reports.run import read
 from rewardrate.runlog import RunLog
 from rewardrate.sandbox.runner import isolation
 from rewardrate.training.loop import Budget
@@ -55,8 +60,31 @@ def test_a_frozen_model_behind_an_endpoint_runs_the_whole_loop_and_can_go_on(rec
         assert len(set(best)) == len(best), "a best script is graded on the report split, once"
         valid = [attempt for attempt in log.attempts() if attempt.valid]
         assert best[-1] == f"attempt {max(valid, key=lambda one: (one.reward, -one.seconds)).id}"
+    assert not list((tmp_path / "run").glob("run.sqlite-*")), "a closed run is one file"
     text = page.write(tmp_path / "run").read_text()
     assert "best script" in text
+
+
+def test_the_documented_executor_of_your_own_runs_a_training_run(recipe, tmp_path, monkeypatch):
+    """The entry point and the module of docs/ray.md, as an installed package would bring them."""
+    text = (Path(__file__).parents[2] / "docs" / "ray.md").read_text().partition("## An executor of your own")[2]
+    entry, code = (re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL)[1] for kind in ("toml", "python"))
+    ((group, named),) = tomllib.loads(entry)["project"]["entry-points"].items()
+    about = tmp_path / "packages" / "mine-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    lines = "".join(f"{name} = {place}\n" for name, place in named.items())
+    (about / "entry_points.txt").write_text(f"[{group}]\n{lines}")
+    (tmp_path / "packages" / "my_executor.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    made = replace(recipe, sandbox=Slots(executor="mine", repeats=0))
+    train(made, tmp_path / "run")
+    import my_executor
+
+    assert my_executor.Mine.__init__.__kwdefaults__.keys() == {"slots", "clock", "repeats"}
+    with RunLog.open(tmp_path / "run", read_only=True) as log:
+        assert {"ok", "format"} <= {attempt.status for attempt in log.attempts()}
+        assert len(log.attempts()) == 12
 
 
 def test_an_endpoint_that_dies_in_the_middle_of_a_step_is_not_asked_again_for_what_it_answered(recipe, tmp_path):
@@ -86,6 +114,43 @@ def test_an_endpoint_that_dies_in_the_middle_of_a_step_is_not_asked_again_for_wh
     assert not (run / "replies.jsonl").exists(), "a finished run has them all on record"
 
 
+POISON = [
+    *(f"import os; os.kill(os.getpid(), {number})" for number in (*range(34, 65), 6, 9, 11, 19, 31)),
+    *(f"import os; os._exit({code})" for code in (1, 77, 127, 128, 255)),
+    "import os; os.mkfifo('submission.csv')",
+    "import os; os.mkdir('submission.csv')",
+    "import os; os.symlink('/etc/passwd', 'submission.csv')",
+    "open('submission.csv', 'wb').write(bytes(range(256)) * 99)",
+    "open('submission.csv', 'w').write('id,digit\\n' + 'nan,inf\\n' * 500)",
+    "open('submission.csv', 'w').write('id' + ',digit' * 999)",
+    "import sys; sys.stdout.buffer.write(bytes(range(256))); sys.stderr.buffer.write(b'\\xff\\xed\\xa0\\x80' * 99)",
+    "raise type('\\ud800', (Exception,), {})('\\udfff\\0')",
+    "x = '\ud800 \0 \ufffe'",
+    "\0",
+    "# -*- coding: \xff -*-",
+    "import ctypes, os; ctypes.CDLL(None).prctl(15, b'\\xff'); os.fork(); raise SystemExit('\\x1b[2J')",
+    "import os, signal; signal.signal(17, signal.SIG_IGN); os.fork() or os.abort(); os._exit(3)",
+    "import os; os.fork(); os.kill(0, 50)",
+    "import sys; sys.setrecursionlimit(10**9); f = lambda: f(); f()",
+    "while True: print('x' * 10**6)",
+]
+
+
+def test_a_run_of_poisoned_attempts_ends_resumes_and_charges_every_one(recipe, tmp_path):
+    chat_server.Chat.scripts = random.Random(17).sample(POISON, 20)
+    recipe = replace(recipe, batch=5, environment=replace(recipe.environment, time_limit=5.0))
+    for steps in (2, 4):
+        train(replace(recipe, budget=Budget(steps=steps)), tmp_path / "run")
+    with RunLog.open(tmp_path / "run", read_only=True) as log:
+        attempts = log.attempts()
+        assert [event.kind for event in log.events()].count("resumed") == 1
+    assert len(attempts) == 20
+    assert "sandbox-failure" not in {attempt.status for attempt in attempts}
+    assert not any(attempt.valid for attempt in attempts)
+    assert all(attempt.relative_reward <= -10 for attempt in attempts), "a failure is charged"
+    assert "attempts" in page.write(tmp_path / "run").read_text()
+
+
 def test_a_key_that_is_refused_ends_the_run_and_nothing_is_charged(recipe, tmp_path):
     chat_server.Chat.down = 401
     with pytest.raises(InfrastructureError, match="status 401"):
@@ -106,6 +171,15 @@ def test_a_run_goes_on_only_under_its_own_recipe(recipe, tmp_path):
     pytest.importorskip("tensorboard", reason="the extra tensorboard is not installed")
     train(replace(recipe, loggers=("tensorboard",)), tmp_path / "run")
     assert list((tmp_path / "run" / "tensorboard").iterdir()), "a logger may come later"
+
+
+def test_a_budget_that_grows_is_on_record_for_reports(recipe, tmp_path):
+    for seconds in (0.5, 0.5, 1.0):
+        train(replace(recipe, budget=Budget(script_seconds=seconds)), tmp_path / "run")
+    with RunLog.open(tmp_path / "run", read_only=True) as log:
+        noted = [event.message for event in log.events() if event.kind == "budget"]
+    assert noted == ["script_seconds = 1.0"]
+    assert read(tmp_path / "run").stated_budget == pytest.approx(1.0 / recipe.batch)
 
 
 def test_a_recipe_that_cannot_be_had_leaves_no_folder_behind(recipe, tmp_path):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from rewardrate import __version__
+from rewardrate.cli.terminal import harmless
 from rewardrate.errors import InfrastructureError, InputError, MissingExtra, did_you_mean
 
 # Verb -> what it is for. Each lives in cli/<verb>.py and is imported only when asked for.
@@ -76,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(words: str) -> int:
-    print(f"rewardrate: error: {words}", file=sys.stderr)
+    print(harmless(f"rewardrate: error: {words}"), file=sys.stderr)
     return 2
 
 

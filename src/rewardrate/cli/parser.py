@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 from rewardrate.errors import InputError, did_you_mean
@@ -39,6 +40,11 @@ class Parser(argparse.ArgumentParser):
         """--set key=value."""
         text = f"change one setting; may be repeated (for example --set {example})"
         self.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="overrides", help=text)
+
+    def flag_leaderboards(self) -> None:
+        """--leaderboards DIR."""
+        text = "folder of leaderboards (rank,score) for MLE-Bench tasks whose own are Git-LFS pointers"
+        self.add_argument("--leaderboards", type=Path, metavar="DIR", help=text)
 
     def flag_json(self) -> None:
         """--json."""

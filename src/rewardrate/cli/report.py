@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from rewardrate.cli.parser import Command, Parser
 
 if TYPE_CHECKING:
-    from rewardrate.reports.evaluation import Comparison
     from rewardrate.reports.files import Written
 
 DETAILS = """\
@@ -70,30 +69,20 @@ def _report(args: argparse.Namespace) -> int:
 
 def _say(written: Written) -> None:
     """What came out, the paths last."""
-    from rewardrate.reports.result import verdict
+    from rewardrate.reports import headline
     from rewardrate.reports.run import experiments
     from rewardrate.reports.tables import markdown
 
     found = experiments(written.runs)
-    both = found[0].compare() if len(found) == 1 else None
-    if both is not None:
-        print(f"mean reward across chains at T = {both.final:.0f} s of script time per chain:")
-        for name in ("rpg", "vanilla", "difference"):
-            print(f"  {name:<11}{_interval(both, name)}")
-        print(verdict(both))
+    if len(found) == 1:
+        print("\n".join(line for arm in found[0].contrasts for line in headline.one_task(found[0], arm)))
     elif written.table is not None:
-        print(markdown(written.table))
+        print("\n".join([*headline.many_tasks(found, written.table), "", markdown(written.table)]))
     if written.figures:
         print(f"{written.figures[0].parent} ({len(written.figures)} files)")
     if written.tables:
         print(f"{written.tables[0].parent} ({', '.join(path.name for path in written.tables)})")
     print(written.page)
-
-
-def _interval(both: Comparison, name: str) -> str:
-    from rewardrate.reports.tables import interval
-
-    return interval(getattr(both, name))
 
 
 def _found(written: Written) -> dict[str, object]:
@@ -110,7 +99,9 @@ def _found(written: Written) -> dict[str, object]:
     both = known[0].compare() if len(known) == 1 else None
     if both is not None:
         names = ("rpg", "vanilla", "difference", "improvement")
-        found["comparison"] = {"T": both.final} | {name: asdict(getattr(both, name)) for name in names}
+        values = {name: asdict(getattr(both, name)) for name in names}
+        found["comparison"] = {"T": both.final, "T_stated": known[0].stated, "arm": known[0].first, **values}
+        found["efficiency"] = {name: asdict(pair) for name, pair in known[0].efficiency().items()}
     if written.table is not None:
         found["table"] = {
             "tasks": {row.task: asdict(row.both.improvement) | {"verdict": row.verdict} for row in written.table.rows},

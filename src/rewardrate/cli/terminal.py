@@ -25,6 +25,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequen
     return "\n".join([bold(line(header)), "  ".join("-" * width for width in widths), *map(line, rows)])
 
 
+def harmless(text: str) -> str:
+    """Text from outside without what a terminal would obey, or UTF-8 cannot write: only newlines and tabs are kept."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
+
+
 def bold(text: str, stream: TextIO | None = None) -> str:
     """Bold on a terminal, plain elsewhere or with NO_COLOR."""
     stream = stream or sys.stdout
@@ -72,7 +77,7 @@ class Progress:
             bar = "#" * round(24 * share)
             print(f"\r[{bar:<24}] {text}   ", end="", file=self.stream, flush=True)
         else:
-            print(text, file=self.stream, flush=True)
+            print(harmless(text), file=self.stream, flush=True)
 
 
 class Live:
@@ -98,14 +103,14 @@ class Live:
         if not self.moves or now - self.shown < 0.1:
             return
         self.shown = now
-        text = "".join(character if character.isprintable() else " " for character in text)
+        text = " ".join(harmless(text).split("\n")).replace("\t", " ")
         text = text[: max(20, shutil.get_terminal_size().columns - 1)]
         self._put(text)
 
     def say(self, text: str) -> None:
         """A line that stays."""
         self._put("")
-        print(text, file=self.stream, flush=True)
+        print(harmless(text), file=self.stream, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

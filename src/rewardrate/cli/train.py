@@ -15,7 +15,8 @@ from rewardrate.cli.terminal import Live, duration, table
 DETAILS = """\
 Trains a language model on a machine-learning task: it proposes scripts, the sandbox runs and times them, the grader
 scores them, the best feed the next prompts, and PPO updates the model on reward after paying for the time (arm rpg) or
-on reward alone (arm vanilla). The run folder holds every attempt; stop it at any moment and give the same command
+on reward alone (arm vanilla). The arm horizon pays what a second can still earn before the deadline that
+budget.script_seconds states. The run folder holds every attempt; stop it at any moment and give the same command
 again: it goes on where it stopped, and no recorded attempt is lost or run again.
 
 recipes: laptop (no GPU, minutes), gpu (a 1.5 B coder model on one GPU), mle-bench-paper and nanogpt-paper (the paper's
@@ -27,6 +28,7 @@ examples:
   rewardrate train laptop --arm both --set task=diamonds --set seed=3
   rewardrate train laptop --set budget.steps=40 --set policy.sampling.temperature=1.0 --out runs/hot
   rewardrate train laptop --dry-run
+  rewardrate train mle-bench-paper --set task=mlebench:leaf-classification --leaderboards mledojo/competitions
 """
 
 
@@ -43,7 +45,9 @@ def commands() -> dict[str, Command]:
 
 def _arguments(parser: Parser) -> None:
     parser.add_argument("recipe", help="name of a recipe, or a TOML file")
-    parser.add_argument("--arm", choices=("rpg", "vanilla", "both"), help="which arm (default: the recipe's)")
+    parser.add_argument(
+        "--arm", choices=("rpg", "vanilla", "horizon", "both"), help="which arm (default: the recipe's)"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the run")
     parser.add_argument(
         "--out",
@@ -51,6 +55,7 @@ def _arguments(parser: Parser) -> None:
         metavar="DIR",
         help="folder of the runs, one below it for each arm (default runs/RECIPE-TASK-sSEED)",
     )
+    parser.flag_leaderboards()
     parser.flag_set("task=diamonds")
     parser.flag_dry_run()
     parser.flag_json()
@@ -58,15 +63,18 @@ def _arguments(parser: Parser) -> None:
 
 def _train(args: argparse.Namespace) -> int:
     from rewardrate import config
-    from rewardrate.training.objective import Arm
-    from rewardrate.training.recipe import Recipe
+    from rewardrate.training.recipe import ArmName, Recipe
 
-    recipe = config.load(Recipe, config.find_recipe(args.recipe), overrides_of(args, seed=args.seed))
+    flags = {"seed": args.seed, "environment.leaderboards": args.leaderboards}
+    recipe = config.load(Recipe, config.find_recipe(args.recipe), overrides_of(args, **flags))
+    if args.arm is not None and args.arm != "both":
+        recipe = recipe.with_arm(args.arm)
     if args.dry_run:
         print(config.dumps(recipe, explain=True), end="")
         return 0
     out = args.out or Path("runs") / f"{Path(args.recipe).stem}-{Path(recipe.task).name}-s{recipe.seed}"
-    arms: tuple[Arm, ...] = ("rpg", "vanilla") if args.arm == "both" else (args.arm or recipe.objective.arm,)
+    priced: ArmName = "rpg" if recipe.arm == "vanilla" else recipe.arm
+    arms: tuple[ArmName, ...] = (priced, "vanilla") if args.arm == "both" else (recipe.arm,)
     folders = {arm: out / arm for arm in arms}  # so that the other arm can join later
     for arm, folder in folders.items():
         _one(recipe.with_arm(arm), arm, folder)
@@ -75,9 +83,11 @@ def _train(args: argparse.Namespace) -> int:
 
 def _one(recipe: Any, arm: str, folder: Path) -> None:
     """One arm, with a live line of what it does."""
-    from rewardrate.training.session import train
+    from rewardrate.training.session import NO_DEADLINE, train
 
     print(f"{arm} on {recipe.task}, in {folder}", file=sys.stderr)
+    if arm == "horizon" and recipe.budget.script_seconds is None:
+        print(f"note: {NO_DEADLINE}", file=sys.stderr)
     with Live() as live:
         view = View(recipe, live, folder)
         train(recipe, folder, on_attempt=view.attempt, on_step=view.step)
@@ -141,14 +151,18 @@ def _mean(numbers: Iterable[float | None]) -> str:
 
 def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:
     """What came out, and the command that goes on."""
-    from rewardrate.reports.run import summary
+    from rewardrate.reports import headline
+    from rewardrate.reports.run import experiments, numbers, read
 
-    found = {arm: summary(folder) for arm, folder in folders.items()}
+    runs = {arm: read(folder) for arm, folder in folders.items()}
+    found = {arm: numbers(run) for arm, run in runs.items()}
     if args.json:
         print(json.dumps(found))
         return 0
-    names = ["attempts", "valid share", "mean reward", "best reward", "mean seconds", "rate"]
+    names = ["attempts", "valid_share", "reward_per_attempt", "seconds_per_attempt", "reward_per_second", "best_reward"]
     rows = [[arm, *(f"{row[name]:.4g}" for name in names)] for arm, row in found.items()]
-    print(table(["arm", *names], rows, right=range(1, len(names) + 1)))
+    for sentence in headline.one_task(experiments(list(runs.values()))[0]):
+        print(sentence)
+    print(table(["arm", *(name.replace("_", " ") for name in names)], rows, right=range(1, len(names) + 1)))
     print(f"next: rewardrate report {next(iter(folders.values())).parent}")
     return 0

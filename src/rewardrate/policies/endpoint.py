@@ -49,9 +49,10 @@ class EndpointPolicy:
     def propose(self, prompts: Sequence[list[Message]], seed: int) -> list[Proposal]:
         """One reply a prompt, in order, at most `parallel` under way.
 
-        A prompt that the endpoint refuses (status 400, 413, 422, 451) gets an empty reply with the refusal. Raises
-        EndpointError when a reply cannot be had, or when every one of several prompts is refused; requests that are
-        under way then are waited for, not tried again.
+        A prompt that the endpoint refuses (status 400, 413, 422, 451), or answers without text (a filter, a refusal,
+        calls of tools, all tokens spent on thinking), gets an empty reply with the reason. Raises EndpointError when a
+        reply cannot be had, or when not one of several prompts gets a text; requests that are under way then are waited
+        for, not tried again.
         """
         if not prompts:
             return []
@@ -74,7 +75,8 @@ class EndpointPolicy:
             if self._kept is not None:
                 self._kept.clear()  # with other settings, the same prompts may be answered
             why = f"{self._chat.host}: all {len(proposals)} prompts were refused: {proposals[0].refusal}"
-            raise EndpointError(f"{why}; check the settings of the policy, or shorten prompts (prompt_tokens)")
+            remedy = "check the settings of the policy (model, new_tokens), or shorten prompts (prompt_tokens)"
+            raise EndpointError(f"{why}; {remedy}")
         return proposals
 
     def learn(self, proposals: Sequence[Proposal], rewards: Sequence[float | None]) -> dict[str, float]:
@@ -120,13 +122,14 @@ class EndpointPolicy:
         return proposal
 
     def _new_reply(self, content: bytes, stop: threading.Event) -> Proposal:
-        """Ask, unless another row fails for good meanwhile; a refused prompt has an empty reply."""
+        """Ask, unless another row fails for good meanwhile; where there is no reply, it is empty and has the reason."""
         start = time.monotonic()
         try:
             answer = self._chat.complete(content, stop)
         except Refused as refusal:
             return Proposal("", seconds=time.monotonic() - start, refusal=str(refusal))
-        return Proposal(answer.text, finished=answer.finished, seconds=answer.seconds)
+        why = f"{answer.why_empty}; charged as an empty reply" if answer.why_empty else ""
+        return Proposal(answer.text, finished=answer.finished, seconds=answer.seconds, refusal=why)
 
     def __repr__(self) -> str:
         return f"EndpointPolicy({self.settings.model!r} at {self._chat.host})"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ import torch
 
 from rewardrate.config import AtLeast
 from rewardrate.errors import InputError, MissingExtra
+from rewardrate.policies.control_tokens import ControlTokens, well_formed
 from rewardrate.policies.network import silence_dropout
 from rewardrate.policies.proposal import Message
 
@@ -43,12 +45,15 @@ class LanguageModel:
     "Tokens that end a turn."
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Tokens of a chat up to where the reply begins: the tokenizer's chat template, or else the plain contents."""
+        """Tokens of a chat up to where the reply begins: the tokenizer's chat template, or else the plain contents.
+
+        What a message says is text: only the template writes control tokens (`control_tokens`).
+        """
         if not messages:
             raise InputError("messages", messages, "a prompt needs at least one message")
         if not self.tokenizer.chat_template:
             text = "\n\n".join(message["content"] for message in messages) + "\n"
-            return list(self.tokenizer(text).input_ids)
+            return self._control.plain(text, add_special_tokens=True)
         try:
             return self._template(messages)
         except Exception as error:  # a template may raise what it likes; most often it knows no system turn
@@ -59,10 +64,20 @@ class LanguageModel:
             return self._template([merged, *rest[1:]])
 
     def _template(self, messages: Sequence[Message]) -> list[int]:
-        tokens = self.tokenizer.apply_chat_template(
-            list(messages), add_generation_prompt=True, tokenize=True, return_dict=False, enable_thinking=False
-        )
-        return list(tokens)
+        contents = [well_formed(message["content"]) for message in messages]
+        marks = self._control.marks("".join(contents))
+        chat = [
+            {**message, "content": self._control.hidden(content, marks)}
+            for message, content in zip(messages, contents, strict=True)
+        ]
+        options = {"add_generation_prompt": True, "enable_thinking": False}
+        if marks:
+            return self._control.tokens(self.tokenizer.apply_chat_template(chat, tokenize=False, **options), marks)
+        return list(self.tokenizer.apply_chat_template(chat, tokenize=True, return_dict=False, **options))
+
+    @cached_property
+    def _control(self) -> ControlTokens:
+        return ControlTokens(self.tokenizer)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of a reply, without the tokens that only mark turns."""
@@ -71,7 +86,7 @@ class LanguageModel:
 
     def count(self, text: str) -> int:
         """Tokens of a text."""
-        return len(self.tokenizer(text, add_special_tokens=False).input_ids)
+        return len(self._control.plain(text))
 
 
 def load_model(name: str, *, device: str = "auto", lora: LoraSettings | None = None) -> LanguageModel:

@@ -27,7 +27,7 @@ class Proposal:
     seconds: float = 0.0
     "Its share of the time that the batch took to generate."
     refusal: str = ""
-    "Why the prompt got no reply (it was too long, or not liked): the text is empty then, and the attempt is one."
+    "Why the prompt got no reply (too long, not liked, answered without text): the text is empty, the attempt charged."
 
 
 @runtime_checkable

@@ -131,7 +131,9 @@ class RunLog(Reader):
         return log
 
     def close(self) -> None:
-        """Close the file and let another writer in."""
+        """Close the file and let another writer in; all of the run is in run.sqlite. A second call does nothing."""
+        if self._open and self._lock is not None:
+            schema.leave_one_file(self._db)
         super().close()
         if self._lock is not None:
             self._lock.release()
@@ -170,6 +172,7 @@ class RunLog(Reader):
         values = dataclasses.asdict(outcome) | {"finished": time.time()}
         score = outcome.score  # a metric may be infinite or undefined: the record says so, or nothing
         values["score"] = None if score is None or math.isnan(score) else score
+        values |= {name: _utf8(values[name]) for name in ("status", "clock", "level")}
         with self._transaction() as db:
             for name in ("message", "code", "output"):
                 values[name] = self._text(values[name])
@@ -222,6 +225,8 @@ class RunLog(Reader):
                 db.execute(f"INSERT INTO steps VALUES ({', '.join('?' * 11)})", values)
             if saved:
                 self._add_resume_point(db, step, saved, checkpoint)
+        with self._turn, schema.told(self.path):
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # never waits: a copy of run.sqlite alone has the step
         self._tidy()
 
     def _move_pending(

@@ -33,12 +33,18 @@ class Reader:
         self._db = db
         self._copy = copy
         self._turn = threading.RLock()  # outcomes may arrive from several threads
+        self._open = True
 
     def close(self) -> None:
-        """Close the file. A second call does nothing."""
+        """Close the file and leave nothing beside it that was not there. A second call does nothing."""
+        if not self._open:
+            return
+        self._open = False
         self._db.close()
         if self._copy is not None:
             self._copy.cleanup()
+        else:
+            schema.remove_empty_log(self.path)
 
     def __enter__(self) -> Self:
         return self

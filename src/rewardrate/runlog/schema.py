@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rewardrate.errors import InputError
@@ -15,6 +15,7 @@ VERSION = 1
 "The schema this code writes; it reads every version from 1 to this one."
 APPLICATION = 0x72777274  # "rwrt": tells a run log from any other SQLite file
 FILE = "run.sqlite"
+CLOSING_MILLISECONDS = 500  # for readers that are in the middle of a question
 
 _OUTCOME = """
     valid INTEGER, reward REAL, score REAL, seconds REAL, wall_seconds REAL, cpu_seconds REAL,
@@ -58,7 +59,7 @@ STATEMENTS = (
 )
 
 
-@contextmanager
+@contextlib.contextmanager
 def told(path: Path) -> Iterator[None]:
     """What SQLite complains about inside becomes an InputError that names the file."""
     try:
@@ -101,6 +102,29 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = DELETE")
     db.execute("PRAGMA synchronous = FULL")
     return db
+
+
+def leave_one_file(db: sqlite3.Connection) -> None:
+    """Before the writer closes: everything into the file itself, and readers from now on make no file beside it.
+
+    A reader that is connected at this moment only prevents the second; a full disk both, and then nothing is lost.
+    """
+    with contextlib.suppress(sqlite3.Error):
+        db.execute(f"PRAGMA busy_timeout = {CLOSING_MILLISECONDS}")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.execute("PRAGMA journal_mode = DELETE")
+
+
+def remove_empty_log(path: Path) -> None:
+    """Remove the empty write-ahead log that a read-only connection leaves behind.
+
+    SQLite itself removes it when the last connection that may write closes, and only then: a running writer keeps it.
+    """
+    log = path.with_name(path.name + "-wal")
+    with contextlib.suppress(sqlite3.Error, OSError):
+        if log.stat().st_size == 0:
+            with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0)) as db:
+                db.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 def connect_to_read(path: Path) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str] | None]:

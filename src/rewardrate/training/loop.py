@@ -12,9 +12,9 @@ import numpy as np
 
 from rewardrate.config import AtLeast
 from rewardrate.environments.outcome import Environment, Outcome, Parent
-from rewardrate.errors import InfrastructureError
+from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.proposal import Policy, Proposal
-from rewardrate.rates import Accumulators, RateEstimate
+from rewardrate.rates import Accumulators, Horizon, RateEstimate
 from rewardrate.rates.estimate import Estimator
 from rewardrate.runlog import RateRow, RunLog
 from rewardrate.training import record
@@ -60,6 +60,8 @@ class Loop:
     budget: Budget
     seed: int = 0
     overhead: Overhead = field(default_factory=Overhead)
+    horizon: Horizon | None = None
+    "The price that knows the deadline (budget.script_seconds); None charges the rate."
     checkpoint_every: int = 1
     "Steps between checkpoints; a step in between is worked through again from the record after a crash."
     on_attempt: Callable[[int, Outcome], None] | None = None
@@ -76,10 +78,11 @@ class Loop:
             proposals = self.propose(step, parents, recorded)  # a_t ~ pi(. | s_t)
             outcomes = self.execute(step, proposals, parents, recorded)  # r_{t+1}, delta_{t+1}
             rate = self.fit(outcomes)  # rho_{t+1} = f_rho(B)
-            relative = self.relative(outcomes, proposals, rate)  # r - rho * delta
+            price = self.price(outcomes, rate)  # of a second: rho, or what it can still earn before the deadline
+            relative = self.relative(outcomes, proposals, price)  # r - rho * delta
             bonuses = self.objective.bonuses(outcomes, self.buffer.best_reward)
-            self.absorb(step, outcomes, parents, rate)  # B, ranked anew
-            metrics = self.learn(proposals, relative, bonuses)  # PPO
+            self.absorb(step, outcomes, parents, price)  # B, ranked anew
+            metrics = self.learn(proposals, relative, bonuses) | self._priced(price)  # PPO
             self.commit(step, rate, relative, bonuses, metrics)
             if self.on_step is not None:
                 self.on_step(Step(step, outcomes, rate, metrics, self.phases, len(self.buffer)))
@@ -91,6 +94,9 @@ class Loop:
         found = self.log.resume()
         if found.step:
             for name, part in self._parts().items():
+                if name not in found.states:
+                    rule = "the run was begun without a deadline, and its price knows nothing of the steps so far"
+                    raise InputError("budget.script_seconds", self.budget.script_seconds, rule, "use another --out")
                 part.load_state_dict(found.states[name])
         if found.checkpoint is not None:
             self.policy.load(found.checkpoint)
@@ -165,22 +171,30 @@ class Loop:
             )
             return self.chains.fit(self.estimator)
 
-    def relative(
-        self, outcomes: Sequence[Outcome], proposals: Sequence[Proposal], rate: RateEstimate
-    ) -> list[float | None]:
+    def price(self, outcomes: Sequence[Outcome], rate: RateEstimate) -> float:
+        """What a second is worth, before the objective's share of it is charged."""
+        if self.horizon is None or self.budget.script_seconds is None:
+            return rate.rate
+        charged = [outcome for outcome in outcomes if outcome.charged]
+        return self.horizon.update(
+            [outcome.reward if outcome.valid else 0.0 for outcome in charged],
+            [outcome.seconds for outcome in charged],
+            chains=self.chains.chains,
+            deadline=self.budget.script_seconds / self.chains.chains,
+        )
+
+    def relative(self, outcomes: Sequence[Outcome], proposals: Sequence[Proposal], price: float) -> list[float | None]:
         """Rewards after paying for the time; a failure pays for the limit, and for the overhead that it had too."""
         limits = [self.environment.limit_seconds + self.overhead.extra(proposal.seconds) for proposal in proposals]
-        return self.objective.relative(outcomes, rate, limit_seconds=limits)
+        return self.objective.relative(outcomes, price, limit_seconds=limits)
 
-    def absorb(
-        self, step: int, outcomes: Sequence[Outcome], parents: Sequence[Solution | None], rate: RateEstimate
-    ) -> None:
+    def absorb(self, step: int, outcomes: Sequence[Outcome], parents: Sequence[Solution | None], price: float) -> None:
         """The valid attempts into the buffer, all of it ranked by this arm's objective at this step's price."""
         worth = [self.objective.worth(outcome) for outcome in outcomes]
         base = getattr(self.environment, "base_code", None)  # what a first proposal changes, where it changes something
         codes = [base if parent is None else parent.code for parent in parents]
-        price = self.objective.price(rate)
-        self.buffer.absorb(outcomes, self.attempts, step, price, worth=worth, parent_codes=codes)
+        charged = self.objective.buffer_price(price)
+        self.buffer.absorb(outcomes, self.attempts, step, charged, worth=worth, parent_codes=codes)
 
     def learn(
         self, proposals: Sequence[Proposal], relative: Sequence[float | None], bonuses: Sequence[float]
@@ -239,7 +253,12 @@ class Loop:
         return limit is not None and sum(sum(row.phases.values()) for row in steps) >= limit
 
     def _parts(self) -> dict[str, Any]:
-        return {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer}
+        parts = {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer}
+        return parts if self.horizon is None else parts | {"horizon": self.horizon}
+
+    def _priced(self, price: float) -> dict[str, float]:
+        """The price on record, where it is not the rate."""
+        return {} if self.horizon is None else {"price": self.objective.price(price)}
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

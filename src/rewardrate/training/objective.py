@@ -14,6 +14,7 @@ from rewardrate.rates.settings import real
 
 Arm = Literal["rpg", "vanilla"]
 Charge = Literal["limit", "measured"]
+PriceIn = Literal["both", "reward", "buffer"]
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,17 @@ class Objective:
     "Added when a valid reward is above that of every solution retained before this step."
     price_scale: Annotated[float, AtLeast(0)] = 1.0
     "Share of the rate that is charged: 0 is free time, 1 the paper; between them lies the frontier of score and time."
+    price_in: PriceIn = "both"
+    "Where seconds are paid for: in the learner's reward, in the ranking of the solution buffer, or in both."
     invalid_charge: Charge = "limit"
     "Seconds a failure pays for: the limit (else failing at once would be cheap), or those it was measured to take."
 
     def __post_init__(self) -> None:
-        for name, options in (("arm", get_args(Arm)), ("invalid_charge", get_args(Charge))):
+        for name, options in (
+            ("arm", get_args(Arm)),
+            ("price_in", get_args(PriceIn)),
+            ("invalid_charge", get_args(Charge)),
+        ):
             value = getattr(self, name)
             if value not in options:
                 rule = f"it must be one of {', '.join(options)}"
@@ -82,10 +89,14 @@ class Objective:
             real(f"objective.{name}", getattr(self, name), lambda number: number >= 0, "be finite and not negative")
 
     def price(self, rate: float | RateEstimate) -> float:
-        """What this arm charges for a second, in reward; also what the solution buffer is ranked by."""
+        """What this arm charges for a second, in reward."""
         charged = rate.rate if isinstance(rate, RateEstimate) else rate
         charged = real("rate", charged, lambda number: number >= 0, "be a finite number, not negative")
         return 0.0 if self.arm == "vanilla" else self.price_scale * charged
+
+    def buffer_price(self, rate: float | RateEstimate) -> float:
+        """What the solution buffer is ranked by."""
+        return 0.0 if self.price_in == "reward" else self.price(rate)
 
     def worth(self, outcome: Outcome) -> float:
         """What the solution buffer ranks a valid attempt by, before it pays for its seconds: its reward."""
@@ -98,7 +109,7 @@ class Objective:
 
         `limit_seconds`: what a failure pays for, the same for all or one for each.
         """
-        price = self.price(rate)
+        price = 0.0 if self.price_in == "buffer" else self.price(rate)
         limits = limit_seconds if isinstance(limit_seconds, Sequence) else [limit_seconds] * len(outcomes)
         rows = zip(outcomes, limits, strict=True)
         return [self._left(outcome, price, limit) if outcome.charged else None for outcome, limit in rows]

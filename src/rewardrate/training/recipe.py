@@ -24,7 +24,8 @@ from rewardrate.training.loggers import Name
 from rewardrate.training.loop import Budget
 from rewardrate.training.objective import Arm, Objective, Overhead
 
-EXECUTORS = "rewardrate.executors"  # group of entry points: name -> Executor(address, *, slots, clock, repeats)
+ArmName = Arm | Literal["horizon"]
+EXECUTORS = "rewardrate.executors"  # group of entry points; what they must do: docs/ray.md, An executor of your own
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,8 @@ class Recipe:
     budget: Budget = field(default_factory=lambda: Budget(steps=300))
     objective: Objective = field(default_factory=Objective)
     policy: ModelChoice | EndpointChoice = field(default_factory=ModelChoice)
+    price: Literal["rate", "horizon"] = "rate"
+    "What a second costs: the estimated reward rate (paper), or what it can still earn before budget.script_seconds."
     estimator: NIWChoice | TotalsChoice | RobbinsMonroChoice | FixedChoice = field(default_factory=NIWChoice)
     environment: Annotated[Settings | RaceSettings, KindUnlessGiven("mle")] = field(default_factory=Settings)
     sandbox: Slots = field(default_factory=Slots)
@@ -171,9 +174,21 @@ class Recipe:
             rule = f"{self.estimator.kind} takes single attempts, not totals, and would not see the window"
             raise InputError("window", self.window, rule, 'use estimator.kind = "niw", or its own forgetting')
 
-    def with_arm(self, arm: Arm) -> Recipe:
-        """The same run for an arm of the experiment."""
-        return replace(self, objective=replace(self.objective, arm=arm))
+    @property
+    def arm(self) -> ArmName:
+        """Which arm of the experiment this is."""
+        return "horizon" if self.price == "horizon" and self.objective.arm == "rpg" else self.objective.arm
+
+    def with_arm(self, arm: ArmName) -> Recipe:
+        """The same run for an arm of the experiment; horizon is the arm rpg at the price that knows the deadline."""
+        if arm == "horizon":
+            return replace(self, price="horizon", objective=replace(self.objective, arm="rpg"))
+        return replace(self, price="rate", objective=replace(self.objective, arm=arm))
+
+    def make_horizon(self) -> rates.Horizon | None:
+        """The price that knows the deadline, where seconds are to be paid at it and the budget states one."""
+        priced = self.price == "horizon" and self.objective.arm == "rpg"
+        return rates.Horizon() if priced and self.budget.script_seconds is not None else None
 
     def make_estimator(self) -> Estimator:
         """The estimator of the reward rate."""

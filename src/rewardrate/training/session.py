@@ -22,6 +22,7 @@ from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import Recipe
 from rewardrate.training.worlds import Attempted, World, world
 
+NO_DEADLINE = "the budget states no script_seconds, so there is no deadline: the reward rate is charged"
 REPLIES = "replies.jsonl"  # of an endpoint, for the step under way
 
 
@@ -45,8 +46,12 @@ def train(
             _log(recipe, attempted, folder) as log,
             Loggers(recipe.loggers, log, config.leaves(asdict(recipe))) as loggers,
         ):
+            if hasattr(pool, "on_event"):
+                pool.on_event = log.note
             if isinstance(policy, EndpointPolicy):
                 policy.keep_replies(folder / REPLIES)
+            if recipe.price == "horizon" and recipe.budget.script_seconds is None and not log.steps():
+                log.note("price", NO_DEADLINE)
             buffer = recipe.make_buffer()
             buffer.plant(attempted.seeds(folder))
             Loop(
@@ -60,6 +65,7 @@ def train(
                 budget=recipe.budget,
                 seed=recipe.seed,
                 overhead=recipe.overhead,
+                horizon=recipe.make_horizon(),
                 checkpoint_every=recipe.checkpoint_every,
                 on_attempt=on_attempt,
                 on_step=_both(on_step, loggers),
@@ -102,7 +108,9 @@ def _log(recipe: Recipe, attempted: World, folder: Path) -> Iterator[RunLog]:
     else:
         log = RunLog.open(folder)
         _same(recipe, log)
+        _same_race(attempted, log)
     with log:
+        _note_budget(recipe, log)
         yield log
 
 
@@ -117,6 +125,26 @@ def _same(recipe: Recipe, log: RunLog) -> None:
             raise InputError(name, mine.get(name), rule, "give the same command as before, or another --out")
 
 
+def _same_race(attempted: World, log: RunLog) -> None:
+    """Refuse to resume a race on other hidden tokens or with another target: its losses could not be compared."""
+    kept, here = log.about(), attempted.facts()
+    for name in ("split", "target_loss"):
+        if name in here and kept.get(name, "") != here[name]:
+            log.close()
+            rule = f"the run in {log.folder} was begun with {kept.get(name, 'another one')}"
+            raise InputError(name, here[name], rule, "use another --out, or bring back the split.key of that run")
+
+
+def _note_budget(recipe: Recipe, log: RunLog) -> None:
+    """A resumed run may have a larger budget than config.toml says: reports read the last one from the events."""
+    kept = config.build(Recipe, config.read_toml(log.folder / "config.toml")).budget.script_seconds
+    for event in log.events():
+        if event.kind == "budget":
+            kept = float(event.message.rpartition(" ")[2])
+    if recipe.budget.script_seconds is not None and recipe.budget.script_seconds != kept:
+        log.note("budget", f"script_seconds = {recipe.budget.script_seconds!r}")
+
+
 def about(recipe: Recipe, attempted: World) -> dict[str, str]:
     """What must be known of a run before its first step: versions, machine, commit, which way its score points."""
     return {
@@ -126,7 +154,7 @@ def about(recipe: Recipe, attempted: World) -> dict[str, str]:
         "commit": _commit(),
         "task": recipe.task,
         **attempted.facts(),
-        "arm": recipe.objective.arm,
+        "arm": recipe.arm,
         "seed": str(recipe.seed),
         "clock": recipe.overhead.clock(recipe.sandbox.clock),
         "policy": recipe.policy.name if recipe.policy.kind == "model" else recipe.policy.model,

@@ -45,7 +45,7 @@ class TaskWorld:
 
     def __init__(self, recipe: Recipe, settings: Settings) -> None:
         self.recipe, self.settings = recipe, settings
-        self.task = load(recipe.task)
+        self.task = load(recipe.task, leaderboards=settings.leaderboards)
         if not recipe.task.startswith(BENCH):
             prepare(self.task)
 
@@ -86,6 +86,7 @@ class RaceWorld:
             "metric": "validation loss",
             "direction": "minimize",
             "race": rules.name,
+            "split": data.split_name(rules),
             "target_loss": f"{rules.target_loss:g}",
             "credited_loss": f"{rules.credited_loss:g}",
             "cap_seconds": f"{rules.cap_seconds:g}",
