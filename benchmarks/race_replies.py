@@ -28,8 +28,8 @@ from rewardrate.environments.speedrun import catalogue, race
 from rewardrate.environments.speedrun.edits import EditRefused
 from rewardrate.environments.speedrun.environment import Speedrun
 from rewardrate.policies import LanguageModelPolicy, load_model
+from rewardrate.pretraining.race_corpus import RaceCorpus, example
 from rewardrate.sandbox import Pool
-from rewardrate.training.race_corpus import RaceCorpus, example
 from rewardrate.training.recipe import Recipe
 
 

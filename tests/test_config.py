@@ -180,8 +180,8 @@ def test_recipes_are_found_by_name_and_by_path():
 def test_every_shipped_recipe_loads():
     from rewardrate.bandits import StudyConfig
     from rewardrate.environments.mle.lite import Table
+    from rewardrate.pretraining.pretrain import Pretraining
     from rewardrate.theory.check import CheckConfig
-    from rewardrate.training.pretrain import Pretraining
     from rewardrate.training.recipe import Recipe
 
     kinds = {"theory": CheckConfig, "pretrain": Pretraining, "mle-bench-lite": Table, "bandit": StudyConfig}

@@ -24,13 +24,14 @@ LAYERS = {
     "environments": 2,
     "policies": 2,
     "training": 3,
+    "pretraining": 3,
     "bandits": 3,
     "timed": 3,
     "reports": 3,
     "scale": 3,
     "cli": 4,
 }
-GROUND = {"errors", "config", "chat", "__init__", "__main__", "__version__"}  # layer 0: what every room may stand on
+GROUND = {"errors", "config", "checks", "chat", "__init__", "__main__", "__version__"}  # layer 0
 MAY_MEET = {("scale", "training")}
 TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "timed", "reports", "cli"]
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
-from rewardrate.rates.settings import real, whole
 
 Array = NDArray[np.float64]
 WEIGHTS = 20_000_000  # of all resamples of a block
@@ -31,8 +31,8 @@ def band(values: Array, *, resamples: int = 2000, level: float = 0.95, seed: int
     table = np.asarray(values, dtype=float)
     if table.ndim != 2 or not table.size:
         raise InputError("values", f"shape {table.shape}", "they must be trials x marks, at least one of each")
-    whole("resamples", resamples, 1)
-    real("level", level, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
+    at_least("resamples", resamples, 1)
+    finite("level", level, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
     trials = len(table)
     rng, chances = np.random.default_rng(seed), np.full(trials, 1 / trials)
     block = max(1, WEIGHTS // trials)  # resamples at a time: the same numbers, in less memory

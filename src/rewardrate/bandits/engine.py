@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from rewardrate.bandits.agents.agent import Agent
 from rewardrate.bandits.trial import PRICE, PSEUDO, REGRET, Array, Tables, loop_of, tables_of
 from rewardrate.bandits.world import World
+from rewardrate.checks import at_least
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.rates.settings import whole
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Traces:
 
 def log_marks(steps: int, count: int = 300) -> NDArray[np.int64]:
     """At most `count` steps from 1 to `steps`, evenly spaced in the logarithm, each once; the last is `steps`."""
-    marks = np.geomspace(1, steps, num=whole("marks", count, 1)).round().astype(np.int64).clip(1, steps)
+    marks = np.geomspace(1, steps, num=at_least("marks", count, 1)).round().astype(np.int64).clip(1, steps)
     marks[-1] = steps  # geomspace of one number is the first, not the last
     return np.unique(marks)
 
@@ -84,7 +84,7 @@ def simulate_many(
     progress: Callable[[int], None] | None = None,
 ) -> list[Traces]:
     """`simulate` for several agents (a grid of settings, say) on the same world and seeds, in the order given."""
-    seed_n, steps, count = check_seeds(seeds), check_steps(steps), whole("workers", workers, 1)
+    seed_n, steps, count = check_seeds(seeds), check_steps(steps), at_least("workers", workers, 1)
     mark_m = check_marks(marks, steps)
     if engine not in ENGINES:
         raise InputError("engine", engine, "there is no such engine", did_you_mean(str(engine), ENGINES))
@@ -187,7 +187,7 @@ def check_seeds(seeds: Any) -> NDArray[np.int64]:
         listed = [seeds] if np.isscalar(seeds) else list(seeds)
     except TypeError:
         raise InputError("seeds", seeds, "they must be whole numbers") from None
-    numbers = [whole(f"seeds[{i}]", seed, 0) for i, seed in enumerate(listed)]
+    numbers = [at_least(f"seeds[{i}]", seed, 0) for i, seed in enumerate(listed)]
     if not numbers:
         raise InputError("seeds", listed, "there must be at least one")
     if max(numbers) >= 2**63:
@@ -208,7 +208,7 @@ def check_seed_range(name: str, first: int, last: int) -> None:
 
 def check_steps(steps: Any) -> int:
     """A whole number of steps, at least one."""
-    number = whole("steps", steps, 1)
+    number = at_least("steps", steps, 1)
     if number > MOST_STEPS:
         raise InputError("steps", steps, f"it must be at most {MOST_STEPS:,}")
     return number
@@ -218,7 +218,7 @@ def check_marks(marks: Any, steps: int) -> NDArray[np.int64]:
     """Rising steps within the trial; None: 300 log-spaced ones."""
     if marks is None:
         return log_marks(steps)
-    numbers = np.array([whole(f"marks[{i}]", mark, 1) for i, mark in enumerate(marks)], dtype=np.int64)
+    numbers = np.array([at_least(f"marks[{i}]", mark, 1) for i, mark in enumerate(marks)], dtype=np.int64)
     if not numbers.size or (np.diff(numbers) <= 0).any() or numbers[-1] > steps:
         raise InputError("marks", list(marks), f"they must rise and lie between 1 and {steps}")
     return numbers

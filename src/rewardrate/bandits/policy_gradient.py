@@ -17,8 +17,8 @@ from rewardrate.bandits.compiled import jit
 from rewardrate.bandits.counter import bits, uniform
 from rewardrate.bandits.pricing import SETTINGS, feed, memory_of, settings_of
 from rewardrate.bandits.world import World
+from rewardrate.checks import at_least, finite
 from rewardrate.rates import NIW, Estimator
-from rewardrate.rates.settings import real, whole
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class PolicyGradient(Agent):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "learning_rate", _positive(self.learning_rate))
-        object.__setattr__(self, "age", whole("age", self.age, 1))
+        object.__setattr__(self, "age", at_least("age", self.age, 1))
         settings_of(self._estimator, SLOTS, self.age, EVERY)
 
     @property
@@ -64,7 +64,7 @@ class PolicyGradient(Agent):
 
 
 def _positive(value: Any) -> float:
-    return real("learning_rate", value, lambda number: number > 0, "be finite and positive")
+    return finite("learning_rate", value, lambda number: number > 0, "be finite and positive")
 
 
 @jit

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from rewardrate.checks import at_least
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.rates.settings import whole
 from rewardrate.theory import F, greedy_policy, policy_rate
 
 Array = NDArray[np.float64]
@@ -75,7 +75,7 @@ class World:
         if not isinstance(self.family, str) or self.family not in FAMILIES:
             raise InputError("family", self.family, "there is no such family", did_you_mean(str(self.family), FAMILIES))
         for name, least, most in (("arms", 5, self.MOST_ARMS), ("contexts", 4, self.MOST_CONTEXTS)):
-            number = whole(name, getattr(self, name), least)
+            number = at_least(name, getattr(self, name), least)
             if number > most:
                 raise InputError(name, number, f"it must be at most {most:,}")
             object.__setattr__(self, name, number)

@@ -46,7 +46,7 @@ def _arguments(parser: Parser) -> None:
 
 def _pretrain(args: argparse.Namespace) -> int:
     from rewardrate import config
-    from rewardrate.training.pretrain import Pretraining, Step, pretrain
+    from rewardrate.pretraining.pretrain import Pretraining, Step, pretrain
 
     words = {name: None if value is None else json.dumps(str(value)) for name, value in _named(args).items()}
     chosen = config.load(Pretraining, config.find_recipe(args.recipe), overrides_of(args, seed=args.seed, **words))

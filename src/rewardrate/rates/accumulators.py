@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewardrate.checks import at_least
 from rewardrate.errors import InputError
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.rows import Invalid, check_invalid, check_rows, check_valid, vector
-from rewardrate.rates.settings import whole
 
 Array = NDArray[np.float64]
 
@@ -34,9 +34,9 @@ class Accumulators:
             raise InputError(
                 "window, age", (window, age), "a window is for `update`, an age for `feed`; give one of them"
             )
-        self.chains = whole("chains", chains, 1)
-        self.window = None if window is None else whole("window", window, 1)
-        self.age = None if age is None else whole("age", age, 1)
+        self.chains = at_least("chains", chains, 1)
+        self.window = None if window is None else at_least("window", window, 1)
+        self.age = None if age is None else at_least("age", age, 1)
         self.invalid = check_invalid(invalid)
         self.reward = np.zeros(self.chains)
         self.seconds = np.zeros(self.chains)
@@ -100,7 +100,7 @@ class Accumulators:
                 rows.reward[:0], rows.seconds[:0]
             )  # time has moved on: what was fitted is not fresh any more
             return False
-        slot, step = self._turn, whole("step", step, 0)
+        slot, step = self._turn, at_least("step", step, 0)
         restarts = self.seconds[slot] == 0 or (self.age is not None and step - self._born[slot] > self.age)
         kept = (0.0, 0.0) if restarts else (float(self.reward[slot]), float(self.seconds[slot]))
         totals = np.array([kept[0] + float(rows.reward[0]), kept[1] + float(rows.seconds[0])])
@@ -148,7 +148,7 @@ class Accumulators:
             born = np.array(state["born"], dtype=np.int64)
             recent = [(_totals(r, self.chains), _totals(s, self.chains)) for r, s in state["recent"]]
             fresh = [(_totals(r, len(r)), _totals(s, len(r))) for r, s in state["fresh"]]
-            turn, fitted = whole("turn", state["turn"], 0), bool(state["fitted"])
+            turn, fitted = at_least("turn", state["turn"], 0), bool(state["fitted"])
             if born.shape != (self.chains,) or turn >= self.chains or len(recent) > (self.window or 0):
                 raise ValueError("born, turn or recent do not fit the number of chains")
             if (seconds < 0).any():

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.checks import finite, state_numbers
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.rows import Invalid
-from rewardrate.rates.settings import real, state_numbers
 
 
 class Fixed(Estimator):
@@ -20,7 +20,7 @@ class Fixed(Estimator):
 
     def __init__(self, rate: float = 0.0, *, invalid: Invalid = "zero") -> None:
         super().__init__(invalid=invalid)
-        self.rate = real("rate", rate, lambda number: number >= 0, "be a finite number, not negative")
+        self.rate = finite("rate", rate, lambda number: number >= 0, "be a finite number, not negative")
         self._estimate = RateEstimate.around(self.rate, 0.0, 0)
 
     def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[None, RateEstimate]:

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
 from rewardrate.rates.rows import check_rows
-from rewardrate.rates.settings import real, whole
 
 
 class Horizon:
@@ -37,7 +37,7 @@ class Horizon:
     """
 
     def __init__(self, window: int = 6) -> None:
-        self.window = whole("window", window, 3)
+        self.window = at_least("window", window, 3)
         self.used = 0.0
         "Seconds per chain so far."
         self.price = 0.0
@@ -51,8 +51,8 @@ class Horizon:
         `deadline`: seconds per chain from the start. A bad row raises InputError naming it, and nothing is changed.
         """
         reward_N, seconds_N = check_rows(reward, seconds, None, "zero")
-        chains = whole("chains", chains, 1)
-        deadline = real("deadline", deadline, lambda number: number > 0, "be finite and positive")
+        chains = at_least("chains", chains, 1)
+        deadline = finite("deadline", deadline, lambda number: number > 0, "be finite and positive")
         if not reward_N.size:
             return self.price
         self.used += float(seconds_N.sum()) / chains
@@ -107,4 +107,4 @@ def _slope(steps: Sequence[tuple[float, float]]) -> float:
 
 
 def _finite(value: Any) -> float:
-    return real("state", value, lambda number: True, "be a finite number")
+    return finite("state", value)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, MissingExtra
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.rows import Invalid, check_rows, check_valid, vector
-from rewardrate.rates.settings import real, whole
 
 if TYPE_CHECKING:
     import torch
@@ -57,11 +57,11 @@ class Neural(Estimator):
         invalid: Invalid = "zero",
     ) -> None:
         super().__init__(invalid=invalid)
-        self.features, self.hidden = whole("features", features, 1), whole("hidden", hidden, 1)
-        self.steps, self.memory = whole("steps", steps, 1), whole("memory", memory, 1)
+        self.features, self.hidden = at_least("features", features, 1), at_least("hidden", hidden, 1)
+        self.steps, self.memory = at_least("steps", steps, 1), at_least("memory", memory, 1)
         positive = "be finite and positive"
-        self.learning_rate = real("learning_rate", learning_rate, lambda number: number > 0, positive)
-        self.seed = whole("seed", seed, 0)
+        self.learning_rate = finite("learning_rate", learning_rate, lambda number: number > 0, positive)
+        self.seed = at_least("seed", seed, 0)
         if self.seed >= 2**63:
             raise InputError("seed", seed, "it must be below 2^63")
         self._network, self._optimizer = self._build()

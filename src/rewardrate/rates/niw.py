@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.predictive import Predictive, draw_literal, draw_transformed
 from rewardrate.rates.rows import Invalid
-from rewardrate.rates.settings import real, whole
 
 Array = NDArray[np.float64]
 Draws = Literal["auto", "literal"]
@@ -60,21 +60,21 @@ class NIW(Estimator):
     ) -> None:
         super().__init__(invalid=invalid)
         positive = "be finite and positive"
-        self.forgetting = real("forgetting", forgetting, lambda number: 0 < number <= 1, "lie in (0, 1]")
-        self.batches = whole("batches", batches, 1)
+        self.forgetting = finite("forgetting", forgetting, lambda number: 0 < number <= 1, "lie in (0, 1]")
+        self.batches = at_least("batches", batches, 1)
         if self.batches > MOST_BATCHES:
             raise InputError("batches", batches, f"it must be at most {MOST_BATCHES:,}")
-        self.quantile = real("quantile", quantile, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
-        self.kappa0 = real("kappa0", kappa0, lambda number: number > 0, positive)
-        self.nu0 = real("nu0", nu0, lambda number: number > 1, "be above 1 (two-dimensional scatter)")
-        self.psi0 = real("psi0", psi0, lambda number: number > 0, positive)
+        self.quantile = finite("quantile", quantile, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
+        self.kappa0 = finite("kappa0", kappa0, lambda number: number > 0, positive)
+        self.nu0 = finite("nu0", nu0, lambda number: number > 1, "be above 1 (two-dimensional scatter)")
+        self.psi0 = finite("psi0", psi0, lambda number: number > 0, positive)
         self.mu0 = _pair("mu0", mu0)
         floor = "be above 1, or None for no floor"
-        self.dof_floor = None if dof_floor is None else real("dof_floor", dof_floor, lambda number: number > 1, floor)
+        self.dof_floor = None if dof_floor is None else finite("dof_floor", dof_floor, lambda number: number > 1, floor)
         if draws not in get_args(Draws):
             near = did_you_mean(str(draws), get_args(Draws))
             raise InputError("draws", draws, "it must be 'auto' or 'literal'", near)
-        self.draws, self.seed = draws, whole("seed", seed, 0)
+        self.draws, self.seed = draws, at_least("seed", seed, 0)
         self._posterior = Posterior(self.kappa0, self.nu0, np.array(self.mu0), self.psi0 * np.eye(2))
         self._rng = np.random.default_rng(self.seed)
 
@@ -136,7 +136,7 @@ class NIW(Estimator):
         return {"kappa": kappa, "nu": nu, "mu": mu.tolist(), "psi": psi.tolist(), "rng": self._rng.bit_generator.state}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        kappa, nu = (real(name, state[name], lambda _: True, "be a finite number") for name in ("kappa", "nu"))
+        kappa, nu = (finite(name, state[name]) for name in ("kappa", "nu"))
         mu, psi = np.array(state["mu"], dtype=float), np.array(state["psi"], dtype=float)
         if mu.shape != (2,) or psi.shape != (2, 2) or not (np.isfinite(mu).all() and np.isfinite(psi).all()):
             raise ValueError("mu must be 2 and psi 2 x 2 finite numbers")
@@ -170,7 +170,5 @@ def percentiles(sample: Array, quantiles: tuple[float, ...]) -> list[float]:
 def _pair(name: str, values: Any) -> tuple[float, float]:
     if not (isinstance(values, list | tuple | np.ndarray) and len(values) == 2):
         raise InputError(name, values, "it must be two numbers")
-    first, second = (
-        real(f"{name}[{i}]", value, lambda _: True, "be a finite number") for i, value in enumerate(values)
-    )
+    first, second = (finite(f"{name}[{i}]", value) for i, value in enumerate(values))
     return first, second

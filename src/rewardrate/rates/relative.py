@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewardrate.checks import finite
 from rewardrate.errors import InputError
 from rewardrate.rates.estimate import RateEstimate
 from rewardrate.rates.rows import check_valid, vector
-from rewardrate.rates.settings import real
 
 Array = NDArray[np.float64]
 
@@ -34,11 +34,11 @@ def relative_reward(
     attempt's own reward and seconds are not looked at. Paper, section 4.1 and equation (mle:arms).
     """
     price = rate.rate if isinstance(rate, RateEstimate) else rate
-    price = real("rate", price, lambda number: number >= 0, "be a finite number, not negative")
-    penalty = real("penalty", penalty, lambda number: True, "be a finite number")
+    price = finite("rate", price, lambda number: number >= 0, "be a finite number, not negative")
+    penalty = finite("penalty", penalty)
     reward_n, seconds_n, mask = _aligned(reward, seconds, True if valid is None else valid)
     if limit_seconds is not None:
-        limit_seconds = real("limit_seconds", limit_seconds, lambda number: number > 0, "be finite and positive")
+        limit_seconds = finite("limit_seconds", limit_seconds, lambda number: number > 0, "be finite and positive")
     elif not mask.all():
         raise InputError("limit_seconds", None, "an invalid attempt is charged the whole limit, so a limit is needed")
     _check("reward", reward_n, mask & ~np.isfinite(reward_n), "a reward must be a finite number")

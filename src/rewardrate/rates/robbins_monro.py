@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.checks import at_least, finite, state_numbers
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.rows import Invalid
-from rewardrate.rates.settings import real, state_numbers, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class RobbinsMonro(Estimator):
 
     def __init__(self, *, power: float = 0.6, floor: float = 0.0, invalid: Invalid = "zero") -> None:
         super().__init__(invalid=invalid)
-        self.power = real(
+        self.power = finite(
             "power", power, lambda number: 0.5 < number <= 1, "lie in (0.5, 1], or the steps do not sum as needed"
         )
-        self.floor = real("floor", floor, lambda number: 0 <= number <= 1, "lie in [0, 1]")
+        self.floor = finite("floor", floor, lambda number: 0 <= number <= 1, "lie in [0, 1]")
         self._walk = Walk()
 
     def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Walk, RateEstimate]:
@@ -78,4 +78,4 @@ class RobbinsMonro(Estimator):
     def _restore(self, state: Mapping[str, Any]) -> None:
         found = state_numbers(state, tuple(asdict(Walk())), ("seconds", "noise", "variance"))
         found.pop("updates")
-        self._walk = Walk(whole("updates", state["updates"], 0), **found)
+        self._walk = Walk(at_least("updates", state["updates"], 0), **found)

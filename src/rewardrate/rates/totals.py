@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.checks import finite, state_numbers
 from rewardrate.rates.estimate import Estimator, RateEstimate
 from rewardrate.rates.rows import Invalid
-from rewardrate.rates.settings import real, state_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Totals(Estimator):
 
     def __init__(self, *, forgetting: float = 1.0, invalid: Invalid = "zero") -> None:
         super().__init__(invalid=invalid)
-        self.forgetting = real("forgetting", forgetting, lambda number: 0 < number <= 1, "lie in (0, 1]")
+        self.forgetting = finite("forgetting", forgetting, lambda number: 0 < number <= 1, "lie in (0, 1]")
         self._sums = Sums()
 
     def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Sums, RateEstimate]:

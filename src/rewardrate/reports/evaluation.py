@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.rates.settings import real, whole
 from rewardrate.reports.columns import COLUMNS, check_rows, column, same_length, truth, whole_column
 
 __all__ = [
@@ -110,7 +110,7 @@ def chains(
     value_N = np.where(valid_N, value_N, np.nan)
     check_rows(seconds_N, value_N, valid_N, metric)
     if invalid_limit is not None:
-        limit = real("invalid_limit", invalid_limit, lambda number: number > 0, "be finite and positive")
+        limit = finite("invalid_limit", invalid_limit, lambda number: number > 0, "be finite and positive")
         seconds_N = np.where(valid_N, seconds_N, limit)
     ours_N = np.zeros(step_N.size, dtype=bool)
     if "status" in columns:
@@ -140,17 +140,17 @@ def final_budget(runs: Sequence[Chains], share: float = 0.95) -> float:
 
     It is known only after the runs, and the quickest chains decide it; `compare(..., final=...)` takes it.
     """
-    share = real("share", share, lambda number: 0 < number <= 1, "lie in (0, 1]")
+    share = finite("share", share, lambda number: 0 < number <= 1, "lie in (0, 1]")
     total_N = np.sort(np.concatenate([run.total for run in _some("runs", runs)]))[::-1]
     return float(total_N[math.ceil(share * total_N.size - 1e-9) - 1])
 
 
 def budget_grid(final: float, *, every: float | None = None, points: int = 200) -> Array:
     """Budgets from 0 to `final`: `points` of them evenly, or one `every` so many seconds (and the last)."""
-    final = real("final", final, lambda number: number > 0, "be finite and positive")
+    final = finite("final", final, lambda number: number > 0, "be finite and positive")
     if every is None:
-        return np.linspace(0.0, final, whole("points", points, 2))
-    every = real("every", every, lambda number: number > 0, "be finite and positive")
+        return np.linspace(0.0, final, at_least("points", points, 2))
+    every = finite("every", every, lambda number: number > 0, "be finite and positive")
     if final / every > 1e6:
         raise InputError("every", every, f"that makes {final / every:.0f} budgets", "choose a larger one")
     return np.append(np.arange(0.0, final, every), final)
@@ -176,7 +176,7 @@ def band(
     """
     value_RBC = [run.at(budgets, value) for run in _some("runs", runs)]
     rng = np.random.default_rng(seed)
-    pick_DR = rng.integers(len(runs), size=(whole("draws", draws, 1), len(runs)))
+    pick_DR = rng.integers(len(runs), size=(at_least("draws", draws, 1), len(runs)))
     total_DB = np.zeros((draws, value_RBC[0].shape[0]))
     count_DB = np.zeros_like(total_DB)
     endless_B = np.any([np.isinf(value_BC).any(axis=1) for value_BC in value_RBC], axis=0)
@@ -348,7 +348,7 @@ def relative_improvement(rpg: float, vanilla: float, *, higher_is_better: bool =
 
 def trimmed_mean(values: Sequence[float], trim: int = 1) -> float | None:
     """The mean without the `trim` highest and lowest values; None when nothing is left. The paper drops one of each."""
-    trim = whole("trim", trim, 0)
+    trim = at_least("trim", trim, 0)
     kept = sorted(values)[trim : len(values) - trim]
     return math.fsum(kept) / len(kept) if kept else None
 
@@ -360,7 +360,7 @@ def over_tasks(tasks: Mapping[str, Comparison], *, trim: int = 1, draws: int = 2
     the choice of tasks and what each task's own interval covers. Tasks without a defined improvement are left out.
     """
     known = [task for task in tasks.values() if task.improvement.value is not None]
-    trim, draws = whole("trim", trim, 0), whole("draws", draws, 1)
+    trim, draws = at_least("trim", trim, 0), at_least("draws", draws, 1)
     value = trimmed_mean([task.improvement.value for task in known if task.improvement.value is not None], trim)
     if value is None:
         return Interval(None, None, None)
@@ -405,7 +405,7 @@ def _bootstrap(arms: Sequence[Parts], draws: int, seed: int) -> tuple[list[float
     arms because they are paired, then chains inside each.
     """
     rng = np.random.default_rng(seed)
-    pick_DR = rng.integers(len(arms[0]), size=(whole("draws", draws, 1), len(arms[0])))
+    pick_DR = rng.integers(len(arms[0]), size=(at_least("draws", draws, 1), len(arms[0])))
     mean_AR = np.array([[_ratio(top.sum(), bottom.sum()) for top, bottom in parts] for parts in arms])
     drawn_ADR = np.empty((len(arms), *pick_DR.shape))
     for arm, parts in enumerate(arms):

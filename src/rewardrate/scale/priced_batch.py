@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
+from rewardrate.checks import at_least
 from rewardrate.environments.outcome import Message, Outcome, Parent
 from rewardrate.errors import InputError
 from rewardrate.rates import Accumulators, RateEstimate
-from rewardrate.rates.settings import whole
 from rewardrate.sandbox import Executor
 from rewardrate.training.buffer import Solution
 from rewardrate.training.recipe import Recipe
@@ -146,7 +146,7 @@ class PricedBatch:
         if state["task"] != self.recipe.task:
             rule = f"it was saved with another task, and this is {self.recipe.task}"
             raise InputError("state.task", state["task"], rule, "name that task, or start anew")
-        step = whole("state.step", state["step"], 0)
+        step = at_least("state.step", state["step"], 0)
         try:
             self._load(state)
         except InputError:

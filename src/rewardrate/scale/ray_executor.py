@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate import __version__
+from rewardrate.checks import finite
 from rewardrate.errors import InfrastructureError, InputError
-from rewardrate.rates.settings import real
 from rewardrate.sandbox import Job, Result
 from rewardrate.sandbox.job import check_clock
 from rewardrate.sandbox.launch import WARM_IMPORTS, check_imports
@@ -64,7 +64,7 @@ class RayExecutor:
         if not isinstance(address, str):
             raise InputError("address", address, 'it must be text: host:port, or "auto"')
         self.slots, self.clock, self.retries = slots, clock, retries
-        self.patience_seconds = real(
+        self.patience_seconds = finite(
             "patience_seconds", patience_seconds, lambda number: number > 0, "be finite and positive"
         )
         self.on_event: Callable[[str, str], None] | None = None

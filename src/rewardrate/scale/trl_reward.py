@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Accumulators, RateEstimate, relative_reward
 from rewardrate.rates.estimate import Estimator
-from rewardrate.rates.settings import real, whole
 
 
 class PricedReward:
@@ -36,12 +36,12 @@ class PricedReward:
         if not isinstance(self.estimator, Estimator):
             raise InputError("estimator", estimator, "it must be an estimator of `rates`", "for example rates.Totals()")
         positive = "be finite and positive, or None"
-        self.price_scale = real("price_scale", price_scale, lambda number: number >= 0, "be finite, not negative")
-        self.limit_seconds = (
-            None if limit_seconds is None else real("limit_seconds", limit_seconds, lambda number: number > 0, positive)
-        )
-        self.penalty = real("penalty", penalty, lambda _: True, "be a finite number")
-        self.window = None if window is None else whole("window", window, 1)
+        self.price_scale = finite("price_scale", price_scale, lambda number: number >= 0, "be finite, not negative")
+        self.limit_seconds = limit_seconds
+        if limit_seconds is not None:
+            self.limit_seconds = finite("limit_seconds", limit_seconds, lambda number: number > 0, positive)
+        self.penalty = finite("penalty", penalty)
+        self.window = None if window is None else at_least("window", window, 1)
         self.chains: Accumulators | None = None
         "Totals of each row; made by the first batch, whose size all others must have."
         self.__name__ = "priced_reward"  # what TRL calls its curve

@@ -13,8 +13,8 @@ import numpy as np
 from gymnasium.core import ActType, ObsType
 from gymnasium.utils import RecordConstructorArgs
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
-from rewardrate.rates.settings import real, whole
 
 KEY = "seconds"
 
@@ -36,7 +36,7 @@ class WallClock(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordCon
     """
 
     def __init__(self, env: gymnasium.Env[ObsType, ActType], *, floor_seconds: float = 1e-6) -> None:
-        self.floor_seconds = real("floor_seconds", floor_seconds, lambda number: number > 0, "be finite and positive")
+        self.floor_seconds = finite("floor_seconds", floor_seconds, lambda number: number > 0, "be finite and positive")
         single(env, "give it to make_vec: wrappers=[timed.WallClock]")
         RecordConstructorArgs.__init__(self, floor_seconds=floor_seconds)
         gymnasium.Wrapper.__init__(self, env)
@@ -119,7 +119,7 @@ def check_timed(env: gymnasium.Env[Any, Any], *, steps: int = 100, seed: int = 0
 
     InputError names the step that breaks it. Gymnasium's own `check_env` checks the rest.
     """
-    steps = whole("steps", steps, 1)
+    steps = at_least("steps", steps, 1)
     env.action_space.seed(seed)
     env.reset(seed=seed)
     total = 0.0

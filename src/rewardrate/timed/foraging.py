@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.rates.settings import whole
+from rewardrate.checks import at_least
 from rewardrate.timed.reference import Outcome, ReferenceEnv, not_negative, pair, positive, probability
 
 Array = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Foraging(ReferenceEnv):
         chased: float = 0.02,
         render_mode: str | None = None,
     ) -> None:
-        self.levels, self.travel = whole("levels", levels, 1), positive("travel", travel)
+        self.levels, self.travel = at_least("levels", levels, 1), positive("travel", travel)
         self.bites = pair("first", first, "the first bite of a rich patch, of a poor one", not_negative)
         self.keeps, self.rich = probability("keeps", keeps), probability("rich", rich)
         self.chased = probability("chased", chased)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.rates.settings import whole
+from rewardrate.checks import at_least
 from rewardrate.timed.reference import Outcome, ReferenceEnv, not_negative, pair, positive, probability
 
 Array = NDArray[np.float64]
@@ -40,7 +40,7 @@ class MachineMaintenance(ReferenceEnv):
         down: float = 15.0,
         render_mode: str | None = None,
     ) -> None:
-        self.levels = whole("levels", levels, 2)
+        self.levels = at_least("levels", levels, 2)
         self.slower, self.worse = not_negative("slower", slower), not_negative("worse", worse)
         self.worsens, self.breaks = probability("worsens", worsens), probability("breaks", breaks)
         self.service, self.overhaul = pair("seconds", seconds, "service, overhaul", positive)

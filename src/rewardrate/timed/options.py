@@ -11,8 +11,8 @@ from gymnasium import spaces
 from gymnasium.core import ObsType
 from gymnasium.utils import RecordConstructorArgs
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
-from rewardrate.rates.settings import real, whole
 from rewardrate.timed.convention import KEY, finite_reward, positive_seconds, single
 from rewardrate.timed.wrapper import refuse_inside
 
@@ -41,7 +41,7 @@ class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstr
         self.lengths = _lengths(lengths)
         positive = "be finite and positive, or None"
         self.step_seconds = (
-            None if step_seconds is None else real("step_seconds", step_seconds, lambda number: number > 0, positive)
+            None if step_seconds is None else finite("step_seconds", step_seconds, lambda number: number > 0, positive)
         )
         inner = env.action_space
         self._start = int(inner.start) if isinstance(inner, spaces.Discrete) else 0
@@ -95,7 +95,7 @@ def _type_of(space: spaces.Box) -> str:
 def _lengths(lengths: Any) -> tuple[int, ...]:
     if isinstance(lengths, str) or not isinstance(lengths, (Sequence, np.ndarray)) or not len(lengths):
         raise InputError("lengths", lengths, "it must be a list of whole numbers", "for a frame skip of 4: (4,)")
-    found = tuple(whole(f"lengths[{i}]", length, 1) for i, length in enumerate(lengths))
+    found = tuple(at_least(f"lengths[{i}]", length, 1) for i, length in enumerate(lengths))
     if len(set(found)) < len(found):
         raise InputError("lengths", lengths, "a length stands there twice")
     return found

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rewardrate import rates
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates import Accumulators, Estimator, RateEstimate, Totals
 from rewardrate.rates.rows import check_rows, vector
-from rewardrate.rates.settings import real, whole
 
 Array = NDArray[np.float64]
 Charge = Literal["rate", "mean"]
@@ -50,8 +50,8 @@ class Price:
                 "it must be an estimator of `rates`, or the name of one",
                 "for a price that stands still: rates.Fixed(price)",
             )
-        self.every = whole("every", every, 1)
-        self.chains = whole("chains", chains, 1)
+        self.every = at_least("every", every, 1)
+        self.chains = at_least("chains", chains, 1)
         if self.estimator.feeds == "totals" and self.chains < 2:
             name = type(self.estimator).__name__
             raise InputError("chains", chains, f"{name} compares chains, so it needs at least two", "use 'totals'")
@@ -62,7 +62,7 @@ class Price:
                 "charge", charge, "it must be 'rate' or 'mean'", did_you_mean(str(charge), get_args(Charge))
             )
         self.charge: Charge = charge
-        self.price_scale = real("price_scale", price_scale, lambda number: number >= 0, "be finite, not negative")
+        self.price_scale = finite("price_scale", price_scale, lambda number: number >= 0, "be finite, not negative")
         self._totals = Accumulators(self.chains, window=window)
         if window is not None and self.estimator.feeds != "totals":
             rule = f"{type(self.estimator).__name__} takes single rows, not totals, and would not see the window"

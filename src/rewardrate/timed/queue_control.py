@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.rates.settings import whole
-from rewardrate.timed.reference import Outcome, ReferenceEnv, finite, not_negative, pair, positive
+from rewardrate.checks import at_least, finite
+from rewardrate.timed.reference import Outcome, ReferenceEnv, not_negative, pair, positive
 
 Array = NDArray[np.float64]
 QUICK, CAREFUL = 0, 1
@@ -34,7 +34,7 @@ class QueueControl(ReferenceEnv):
         lost: float = 0.2,
         render_mode: str | None = None,
     ) -> None:
-        self.room, self.arrivals = whole("room", room, 1), positive("arrivals", arrivals)
+        self.room, self.arrivals = at_least("room", room, 1), positive("arrivals", arrivals)
         self.reward = pair("reward", reward, "quick, careful", finite)
         self.seconds = pair("seconds", seconds, "quick, careful", positive)
         self.lost = not_negative("lost", lost)

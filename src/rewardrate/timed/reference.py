@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.rates.settings import real, whole
 from rewardrate.theory import SMDP, Optimum
 from rewardrate.theory.tables import check_policy
 from rewardrate.timed.convention import TimedEnv
@@ -93,8 +93,8 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
 
         Per step (gamma = 1), or discounted by `gamma` a step. rate=0 is plain reinforcement learning.
         """
-        gamma = real("gamma", gamma, lambda number: 0 <= number <= 1, "lie in [0, 1]")
-        rate = real("rate", rate, lambda _: True, "be a finite number")
+        gamma = finite("gamma", gamma, lambda number: 0 <= number <= 1, "lie in [0, 1]")
+        rate = finite("rate", rate)
         chain_sas, left_sa = self.smdp.transition, self.smdp.reward - rate * self.smdp.seconds
         if gamma == 1:
             return SMDP(chain_sas, left_sa, np.ones_like(left_sa)).optimal().policy
@@ -112,7 +112,7 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
         """Reward over seconds of so many simulated steps of a policy: one action per state, or probabilities."""
         chance_sa = np.cumsum(check_policy(policy, self.smdp.states, self.smdp.actions), axis=1)
         rng, state, reward, seconds = np.random.default_rng(seed), self.first, 0.0, 0.0
-        for draw in rng.random(whole("steps", steps, 1)):
+        for draw in rng.random(at_least("steps", steps, 1)):
             action = min(int((chance_sa[state] <= draw).sum()), self.smdp.actions - 1)
             state, earned, taken = self.draw(state, action, rng)
             reward, seconds = reward + earned, seconds + taken
@@ -121,7 +121,7 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
 
 def positive(name: str, value: float) -> float:
     """A setting of a reference environment: finite and positive."""
-    return real(name, value, lambda number: number > 0, "be finite and positive")
+    return finite(name, value, lambda number: number > 0, "be finite and positive")
 
 
 def pair(name: str, values: Any, words: str, each: Callable[[str, Any], float]) -> tuple[float, float]:
@@ -133,16 +133,11 @@ def pair(name: str, values: Any, words: str, each: Callable[[str, Any], float]) 
     return each(name, first), each(name, second)
 
 
-def finite(name: str, value: float) -> float:
-    """A setting of a reference environment: any finite number."""
-    return real(name, value, lambda _: True, "be finite")
-
-
 def not_negative(name: str, value: float) -> float:
     """A setting of a reference environment: finite and not negative."""
-    return real(name, value, lambda number: number >= 0, "be finite, not negative")
+    return finite(name, value, lambda number: number >= 0, "be finite, not negative")
 
 
 def probability(name: str, value: float) -> float:
     """A setting strictly between 0 and 1: at the ends some policies would never come back."""
-    return real(name, value, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
+    return finite(name, value, lambda number: 0 < number < 1, "lie strictly between 0 and 1")

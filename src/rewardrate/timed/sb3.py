@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rewardrate.checks import at_least
 from rewardrate.errors import InputError, MissingExtra
-from rewardrate.rates.settings import whole
 from rewardrate.timed.convention import KEY, finite_reward, seconds_in
 from rewardrate.timed.price import Price, price_for
 from rewardrate.timed.replay import BASES, Repriced, make_buffer
@@ -86,7 +86,7 @@ def _callback() -> type:
             if not (hasattr(price, "state_dict") and hasattr(price, "load_state_dict")):
                 raise InputError("price", price, "it must be a Price, or a wrapper that has one")
             self.saved, self.path, self.load = price, path, load
-            self.every, self.rollouts = whole("every", every, 1), 0
+            self.every, self.rollouts = at_least("every", every, 1), 0
             self.loaded, self._counted, self._saved_at = False, 0, -1
 
         def _on_training_start(self) -> None:

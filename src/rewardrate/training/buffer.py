@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
+from rewardrate.checks import at_least, finite
 from rewardrate.config import AtLeast, Between
 from rewardrate.environments.outcome import Outcome
 from rewardrate.environments.speedrun.edits import changed_lines
 from rewardrate.errors import InputError
-from rewardrate.rates.settings import real, whole
 
 Copies = Literal["one", "all"]
 
@@ -72,7 +72,7 @@ class SolutionBuffer:
     """
 
     def __init__(self, capacity: int, *, copies: Copies = "one", large: LargeEdits | None = None) -> None:
-        self.capacity = whole("capacity", capacity, 1)
+        self.capacity = at_least("capacity", capacity, 1)
         self.large = large
         if copies not in get_args(Copies):
             raise InputError("copies", copies, "it must be one of one, all")
@@ -138,7 +138,7 @@ class SolutionBuffer:
 
     def select(self, count: int) -> list[Solution]:
         """The best `count` solutions, from the top again when there are fewer. Empty if there are none."""
-        count = whole("count", count, 0)
+        count = at_least("count", count, 0)
         large: list[Solution] = []
         if self.large is not None:
             bold = [solution for solution in self._ranked if solution.changed_lines >= self.large.lines]
@@ -209,15 +209,15 @@ def _checked(solution: Solution) -> Solution:
     worth = solution.worth
     return dataclasses.replace(
         solution,
-        attempt=whole("attempt", solution.attempt, -(2**31) if solution.seed else 0),
-        step=whole("step", solution.step, 0),
-        reward=real("reward", solution.reward, lambda number: True, "be a finite number"),
-        record=real("record", solution.record, lambda number: True, "be a finite number"),
-        seconds=real("seconds", solution.seconds, lambda number: number > 0, "be finite and positive"),
-        worth=None if worth is None else real("worth", worth, lambda number: True, "be a finite number"),
-        changed_lines=whole("changed_lines", solution.changed_lines, 0),
+        attempt=at_least("attempt", solution.attempt, -(2**31) if solution.seed else 0),
+        step=at_least("step", solution.step, 0),
+        reward=finite("reward", solution.reward),
+        record=finite("record", solution.record),
+        seconds=finite("seconds", solution.seconds, lambda number: number > 0, "be finite and positive"),
+        worth=None if worth is None else finite("worth", worth),
+        changed_lines=at_least("changed_lines", solution.changed_lines, 0),
     )
 
 
 def _price(price: float) -> float:
-    return real("price", price, lambda number: number >= 0, "be a finite number, not negative")
+    return finite("price", price, lambda number: number >= 0, "be a finite number, not negative")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
+from rewardrate.checks import finite
 from rewardrate.config import AtLeast
 from rewardrate.environments.outcome import Outcome
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates import RateEstimate, relative_reward
-from rewardrate.rates.settings import real
 
 Arm = Literal["rpg", "vanilla"]
 Charge = Literal["limit", "measured"]
@@ -33,7 +33,7 @@ class Overhead:
     "Whether the time that the policy took to write the attempt counts."
 
     def __post_init__(self) -> None:
-        real("overhead.seconds", self.seconds, lambda number: number >= 0, "be finite and not negative")
+        finite("overhead.seconds", self.seconds, lambda number: number >= 0, "be finite and not negative")
 
     def clock(self, scripts: str) -> str:
         """What a run's record calls its seconds: runs on unlike clocks are not compared."""
@@ -84,14 +84,14 @@ class Objective:
             if value not in options:
                 rule = f"it must be one of {', '.join(options)}"
                 raise InputError(f"objective.{name}", value, rule, did_you_mean(str(value), options))
-        real("objective.penalty", self.penalty, lambda number: True, "be a finite number")
+        finite("objective.penalty", self.penalty)
         for name in ("bonus", "price_scale"):
-            real(f"objective.{name}", getattr(self, name), lambda number: number >= 0, "be finite and not negative")
+            finite(f"objective.{name}", getattr(self, name), lambda number: number >= 0, "be finite and not negative")
 
     def price(self, rate: float | RateEstimate) -> float:
         """What this arm charges for a second, in reward."""
         charged = rate.rate if isinstance(rate, RateEstimate) else rate
-        charged = real("rate", charged, lambda number: number >= 0, "be a finite number, not negative")
+        charged = finite("rate", charged, lambda number: number >= 0, "be a finite number, not negative")
         return 0.0 if self.arm == "vanilla" else self.price_scale * charged
 
     def buffer_price(self, rate: float | RateEstimate) -> float:

@@ -14,8 +14,8 @@ from rewardrate.bandits import frontier, fronts, sampled
 from rewardrate.bandits.agents.agent import Agent
 from rewardrate.bandits.compiled import jit
 from rewardrate.bandits.world import World
+from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
-from rewardrate.rates.settings import real, whole
 
 Array = NDArray[np.float64]
 
@@ -59,10 +59,10 @@ class CUCB(Agent):
 
     def __post_init__(self) -> None:
         for constant in ("c1", "c2"):
-            value = real(constant, getattr(self, constant), lambda number: number >= 0, "be finite and not negative")
+            value = finite(constant, getattr(self, constant), lambda number: number >= 0, "be finite and not negative")
             object.__setattr__(self, constant, value)
         if self.policies is not None:
-            policies = whole("policies", self.policies, 1)
+            policies = at_least("policies", self.policies, 1)
             if policies > MOST_POLICIES:
                 raise InputError("policies", policies, f"it must be at most {MOST_POLICIES:,}")
             object.__setattr__(self, "policies", policies)
