@@ -27,9 +27,8 @@ from typing import Any
 import numpy as np
 
 from rewardrate import config
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome, Proposal
 from rewardrate.policies import LanguageModelPolicy, load_model
-from rewardrate.policies.proposal import Proposal
 from rewardrate.training.recipe import Recipe
 from rewardrate.training.worlds import world
 

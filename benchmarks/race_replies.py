@@ -23,7 +23,7 @@ from typing import Any
 from first_scripts import wilson
 
 from rewardrate import config
-from rewardrate.environments.outcome import Outcome, Parent
+from rewardrate.attempt import Outcome, Parent
 from rewardrate.environments.speedrun import catalogue, race
 from rewardrate.environments.speedrun.edits import EditRefused
 from rewardrate.environments.speedrun.environment import Speedrun

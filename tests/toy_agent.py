@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rewardrate.environments.outcome import Outcome
-from rewardrate.policies.proposal import Proposal
+from rewardrate.attempt import Outcome, Proposal
 from rewardrate.rates import NIW, Accumulators
 from rewardrate.runlog import RunLog
 from rewardrate.training.buffer import SolutionBuffer

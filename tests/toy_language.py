@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.policies import LanguageModelPolicy, LearnerSettings, SamplingSettings
 from rewardrate.policies.models import LanguageModel
 from rewardrate.rates import NIW, Accumulators

@@ -12,7 +12,7 @@ import pytest
 
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.endpoint import EndpointError, EndpointPolicy
-from rewardrate.policies.proposal import Policy
+from rewardrate.policies.policy import Policy
 from rewardrate.training import record
 
 PROMPT = [{"role": "user", "content": "hello"}]

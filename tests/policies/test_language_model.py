@@ -11,7 +11,7 @@ from rewardrate.errors import InputError  # noqa: E402
 from rewardrate.policies.language_model import LanguageModelPolicy  # noqa: E402
 from rewardrate.policies.learner import LearnerSettings  # noqa: E402
 from rewardrate.policies.models import LoraSettings, add_lora, load_model  # noqa: E402
-from rewardrate.policies.proposal import Policy  # noqa: E402
+from rewardrate.policies.policy import Policy  # noqa: E402
 from rewardrate.policies.sampling import SamplingSettings  # noqa: E402
 
 SAMPLING = SamplingSettings(temperature=1.0, top_p=1.0, top_k=0, presence_penalty=0.0, new_tokens=12)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewardrate.policies.proposal import Proposal
+from rewardrate.attempt import Proposal
 from rewardrate.policies.replies import KeptReplies
 
 texts = st.text(st.characters(exclude_categories=[]), max_size=40)

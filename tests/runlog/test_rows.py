@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.errors import InputError
 from rewardrate.runlog import AttemptRow, OutcomeRow, ProposalRow
 from rewardrate.runlog.rows import check_finite

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("sklearn", reason="needs the agent extra")
 
 from rewardrate import config
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.errors import InputError
 from rewardrate.rates import Accumulators
 from rewardrate.sandbox import Pool

@@ -15,7 +15,7 @@ import pytest
 
 import chat_server
 from rewardrate import config
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.rates import Accumulators
 from rewardrate.scale import step_lines
 from rewardrate.training.recipe import Recipe

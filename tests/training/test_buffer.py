@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.errors import InputError
 from rewardrate.training import Solution, SolutionBuffer
 from rewardrate.training.buffer import LargeEdits

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import toy_agent
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.rates import Fixed, Horizon
 from rewardrate.runlog import RunLog

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardrate import config
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Accumulators, RateEstimate, Totals
 from rewardrate.theory import optimal_rate

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toy_agent
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.environments.speedrun.rewards import RaceRewards, RewardSettings
 from rewardrate.training.race import RaceObjective
 

@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardrate.environments.outcome import Outcome
-from rewardrate.policies.proposal import Proposal
+from rewardrate.attempt import Outcome, Proposal
 from rewardrate.training import record
 
 tokens = st.lists(st.integers(0, 2**31 - 1), max_size=20).map(tuple)

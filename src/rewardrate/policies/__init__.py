@@ -6,29 +6,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rewardrate.attempt import Message as Message
+    from rewardrate.attempt import Proposal as Proposal
     from rewardrate.policies.endpoint import EndpointPolicy as EndpointPolicy
     from rewardrate.policies.language_model import LanguageModelPolicy as LanguageModelPolicy
     from rewardrate.policies.learner import Learner as Learner
     from rewardrate.policies.learner import LearnerSettings as LearnerSettings
     from rewardrate.policies.models import load_model as load_model
-    from rewardrate.policies.proposal import Message as Message
-    from rewardrate.policies.proposal import Policy as Policy
-    from rewardrate.policies.proposal import Proposal as Proposal
+    from rewardrate.policies.policy import Policy as Policy
     from rewardrate.policies.sampling import Sampler as Sampler
     from rewardrate.policies.sampling import SamplingSettings as SamplingSettings
 
 # Name -> module. Loaded on first use: the protocol and the endpoint cost no torch.
 _LAZY = {
-    "EndpointPolicy": "endpoint",
-    "LanguageModelPolicy": "language_model",
-    "Learner": "learner",
-    "LearnerSettings": "learner",
-    "Message": "proposal",
-    "Policy": "proposal",
-    "Proposal": "proposal",
-    "Sampler": "sampling",
-    "SamplingSettings": "sampling",
-    "load_model": "models",
+    "EndpointPolicy": "rewardrate.policies.endpoint",
+    "LanguageModelPolicy": "rewardrate.policies.language_model",
+    "Learner": "rewardrate.policies.learner",
+    "LearnerSettings": "rewardrate.policies.learner",
+    "Message": "rewardrate.attempt",
+    "Policy": "rewardrate.policies.policy",
+    "Proposal": "rewardrate.attempt",
+    "Sampler": "rewardrate.policies.sampling",
+    "SamplingSettings": "rewardrate.policies.sampling",
+    "load_model": "rewardrate.policies.models",
 }
 __all__ = [
     "EndpointPolicy",
@@ -47,4 +47,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    return getattr(importlib.import_module(_LAZY[name]), name)

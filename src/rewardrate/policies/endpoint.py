@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+from rewardrate.attempt import Message, Proposal
 from rewardrate.chat import Chat, EndpointError, EndpointSettings, GivenUp, Refused
 from rewardrate.config import build
 from rewardrate.errors import InputError
-from rewardrate.policies.proposal import Message, Proposal
 from rewardrate.policies.replies import KeptReplies
 
 __all__ = ["EndpointError", "EndpointPolicy", "EndpointSettings"]

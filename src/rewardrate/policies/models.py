@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 import torch
 
+from rewardrate.attempt import Message
 from rewardrate.config import AtLeast
 from rewardrate.errors import InputError, MissingExtra
 from rewardrate.policies.control_tokens import ControlTokens, well_formed
 from rewardrate.policies.network import silence_dropout
-from rewardrate.policies.proposal import Message
 
 SHIPPED = {"tiny": Path(__file__).parent / "tiny", "tiny-race": Path(__file__).parent / "tiny_race"}
 "Ours: one writes scripts for tasks, the other changes of the race's script."

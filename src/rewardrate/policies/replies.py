@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from rewardrate.policies.proposal import Proposal
+from rewardrate.attempt import Proposal
 
 
 class KeptReplies:

@@ -12,8 +12,8 @@ from functools import cache, partial
 from random import Random
 from typing import Annotated
 
+from rewardrate.attempt import Parent
 from rewardrate.config import AtLeast, Between
-from rewardrate.environments.outcome import Parent
 from rewardrate.environments.speedrun import catalogue, hardware, messages, prompts, race, seeds
 from rewardrate.errors import InputError
 from rewardrate.pretraining.corpus import batches as plain

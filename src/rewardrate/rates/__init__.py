@@ -1,7 +1,8 @@
 """What one second is worth: estimators of the reward rate."""
 
+from rewardrate.attempt import RateEstimate
 from rewardrate.rates.accumulators import Accumulators
-from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.fixed import Fixed
 from rewardrate.rates.horizon import Horizon
 from rewardrate.rates.neural import Neural

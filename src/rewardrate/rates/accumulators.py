@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewardrate.attempt import RateEstimate
 from rewardrate.checks import at_least
 from rewardrate.errors import InputError
-from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.rows import Invalid, check_invalid, check_rows, check_valid, vector
 
 Array = NDArray[np.float64]

@@ -19,10 +19,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rewardrate.attempt import RateEstimate
 from rewardrate.errors import InputError
 from rewardrate.rates.accumulators import Accumulators
 from rewardrate.rates.changepoint import recovery
-from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.renewal import Renewal
 
 Make = Callable[[], Estimator]

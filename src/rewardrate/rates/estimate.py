@@ -7,41 +7,14 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewardrate.attempt import RateEstimate
 from rewardrate.errors import InputError
 from rewardrate.rates.rows import Invalid, check_invalid, check_rows
-
-Z_95 = 1.959963984540054  # two-sided 95 % of the normal distribution
-
-
-@dataclass(frozen=True, slots=True)
-class RateEstimate:
-    """The reward rate, in reward per second, and how sure we are of it."""
-
-    rate: float
-    "What is charged for a second. Finite and never negative."
-    mean: float
-    "Point estimate; may be negative when rewards are."
-    low: float
-    "Lower end of the 95 % interval."
-    high: float
-    "Upper end of the 95 % interval."
-    count: int
-    "Rows absorbed since the start."
-
-    def __float__(self) -> float:
-        return self.rate
-
-    @classmethod
-    def around(cls, mean: float, standard_error: float, count: int) -> Self:
-        """Charge the mean, floored at 0; interval mean +- 1.96 standard errors."""
-        half = Z_95 * standard_error
-        return cls(max(0.0, mean), mean, mean - half, mean + half, count)
 
 
 class Estimator(ABC):

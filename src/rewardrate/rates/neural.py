@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewardrate.attempt import RateEstimate
 from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, MissingExtra
-from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.rows import Invalid, check_rows, check_valid, vector
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.attempt import RateEstimate
 from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.predictive import Predictive, draw_literal, draw_transformed
 from rewardrate.rates.rows import Invalid
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewardrate.attempt import RateEstimate
 from rewardrate.checks import finite
 from rewardrate.errors import InputError
-from rewardrate.rates.estimate import RateEstimate
 from rewardrate.rates.rows import check_valid, vector
 
 Array = NDArray[np.float64]

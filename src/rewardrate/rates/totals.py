@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.attempt import RateEstimate
 from rewardrate.checks import finite, state_numbers
-from rewardrate.rates.estimate import Estimator, RateEstimate
+from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.rows import Invalid
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
+from rewardrate.attempt import Message, Outcome, Parent
 from rewardrate.checks import at_least
-from rewardrate.environments.outcome import Message, Outcome, Parent
 from rewardrate.errors import InputError
 from rewardrate.rates import Accumulators, RateEstimate
 from rewardrate.sandbox import Executor

@@ -32,7 +32,7 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 from verl.utils import tensordict_utils
 
 from rewardrate import config
-from rewardrate.environments.outcome import Outcome, Parent
+from rewardrate.attempt import Outcome, Parent
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.control_tokens import ControlTokens
 from rewardrate.sandbox import cores

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
+from rewardrate.attempt import Outcome
 from rewardrate.checks import at_least, finite
 from rewardrate.config import AtLeast, Between
-from rewardrate.environments.outcome import Outcome
 from rewardrate.environments.speedrun.edits import changed_lines
 from rewardrate.errors import InputError
 

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from rewardrate.attempt import Outcome, Parent, Proposal
 from rewardrate.config import AtLeast
-from rewardrate.environments.outcome import Environment, Outcome, Parent
+from rewardrate.environments.environment import Environment
 from rewardrate.errors import InfrastructureError, InputError
-from rewardrate.policies.proposal import Policy, Proposal
+from rewardrate.policies.policy import Policy
 from rewardrate.rates import Accumulators, Horizon, RateEstimate
 from rewardrate.rates.estimate import Estimator
 from rewardrate.runlog import RateRow, RunLog

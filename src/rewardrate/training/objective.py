@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
+from rewardrate.attempt import Outcome
 from rewardrate.checks import finite
 from rewardrate.config import AtLeast
-from rewardrate.environments.outcome import Outcome
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates import RateEstimate, relative_reward
 

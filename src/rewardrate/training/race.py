@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.environments.speedrun.rewards import RaceRewards
 from rewardrate.rates import RateEstimate
 from rewardrate.training.objective import Objective

@@ -15,7 +15,7 @@ from rewardrate.errors import InputError, did_you_mean
 from rewardrate.policies.endpoint import EndpointSettings
 from rewardrate.policies.learner import LearnerSettings
 from rewardrate.policies.models import LoraSettings
-from rewardrate.policies.proposal import Policy
+from rewardrate.policies.policy import Policy
 from rewardrate.policies.sampling import SamplingSettings
 from rewardrate.rates.estimate import Estimator
 from rewardrate.sandbox import Executor, Pool

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rewardrate.environments.outcome import Outcome
-from rewardrate.policies.proposal import Proposal
+from rewardrate.attempt import Outcome, Proposal
 from rewardrate.runlog import OutcomeRow, ProposalRow
 from rewardrate.runlog import Recorded as RecordedRow
 
@@ -48,7 +47,9 @@ def proposal(kept: ProposalRow) -> Proposal:
 
 def outcome_row(outcome: Outcome) -> OutcomeRow:
     """An outcome as the log keeps it."""
-    return OutcomeRow(**dataclasses.asdict(outcome))
+    fields = dataclasses.asdict(outcome)
+    del fields["rank_key"]  # the environment can say it again
+    return OutcomeRow(**fields)
 
 
 def outcome(kept: OutcomeRow) -> Outcome:

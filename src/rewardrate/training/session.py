@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rewardrate import __version__, config
-from rewardrate.environments.outcome import Outcome
+from rewardrate.attempt import Outcome
 from rewardrate.errors import InputError
 from rewardrate.policies import EndpointPolicy
 from rewardrate.rates import Accumulators

@@ -7,16 +7,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from rewardrate.attempt import Outcome
 from rewardrate.environments.mle.environment import MachineLearning, Settings
 from rewardrate.environments.mle.folder import BENCH, load
 from rewardrate.environments.mle.preparation import prepare
-from rewardrate.environments.outcome import Environment, Outcome
 from rewardrate.environments.speedrun import data, race, seeds
 from rewardrate.environments.speedrun.environment import RaceSettings, Speedrun
 from rewardrate.environments.speedrun.rewards import RaceRewards
 from rewardrate.environments.speedrun.seeds import Seed
 from rewardrate.errors import InputError
-from rewardrate.policies.proposal import Policy
+from rewardrate.policies.policy import Policy
 from rewardrate.sandbox import Executor
 from rewardrate.training.buffer import Solution
 from rewardrate.training.objective import Objective
@@ -30,7 +30,7 @@ BASE = "baseline.py"  # of a run folder: the race's own script, which proposals 
 PAID = "paid-replies.jsonl"  # of a run folder: of implementer and judge, for the step under way
 
 
-class Attempted(Environment, Protocol):
+class Attempted(Protocol):
     """An environment that a recipe can name: it also knows which attempt is the best, and says a last word on it."""
 
     def merit(self, reward: float, score: float | None, seconds: float) -> float | tuple[float, float]:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from rewardrate.attempt import Parent
 from rewardrate.environments import Environment
 from rewardrate.environments.mle.environment import MachineLearning, Settings
-from rewardrate.environments.outcome import Parent
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Pool
 from rewardrate.sandbox.runner import isolation

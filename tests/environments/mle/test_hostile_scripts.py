@@ -7,11 +7,10 @@ import pytest
 
 pytest.importorskip("transformers", reason="needs the agent extra")
 
+from rewardrate.attempt import Parent, Proposal
 from rewardrate.environments.mle.environment import MachineLearning, Settings
 from rewardrate.environments.mle.extraction import extract
-from rewardrate.environments.outcome import Parent
 from rewardrate.policies.models import load_model
-from rewardrate.policies.proposal import Proposal
 from rewardrate.reports import page
 from rewardrate.runlog import RateRow, RunLog
 from rewardrate.sandbox import Pool

@@ -1,7 +1,7 @@
 import pytest
 
+from rewardrate.attempt import Parent
 from rewardrate.environments.mle import prompts
-from rewardrate.environments.outcome import Parent
 from rewardrate.errors import InputError
 
 PARENT = Parent("import csv\nprint(csv)\n", "score 0.7 in 1.00 s")

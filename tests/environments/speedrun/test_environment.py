@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 import race_shards
-from rewardrate.environments.outcome import Environment, Parent
+from rewardrate.attempt import Parent
+from rewardrate.environments.environment import Environment
 from rewardrate.environments.speedrun import race
 from rewardrate.environments.speedrun.catalogue import CATALOGUE
 from rewardrate.environments.speedrun.environment import RaceSettings, Speedrun

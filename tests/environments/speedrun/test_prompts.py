@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewardrate.environments.outcome import Parent
+from rewardrate.attempt import Parent
 from rewardrate.environments.speedrun import prompts, race
 from rewardrate.environments.speedrun.hardware import Hardware
 from rewardrate.environments.speedrun.specification import Specification

@@ -3,10 +3,10 @@ import re
 import pytest
 from training.corpus.scripted import BY_NAME
 
+from rewardrate.attempt import Parent
 from rewardrate.environments.mle import load, prompts
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.preparation import prepare
-from rewardrate.environments.outcome import Parent
 from rewardrate.pretraining.corpus import Corpus, example, full
 
 

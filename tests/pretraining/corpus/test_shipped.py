@@ -1,10 +1,10 @@
 import pytest
 
+from rewardrate.attempt import Parent
 from rewardrate.environments.mle import load
 from rewardrate.environments.mle.folder import shipped
 from rewardrate.environments.mle.preparation import prepare
 from rewardrate.environments.mle.prompts import build
-from rewardrate.environments.outcome import Parent
 from rewardrate.pretraining.corpus.shipped import BRIEFS, HELD_OUT, briefs
 
 

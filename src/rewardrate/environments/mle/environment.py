@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
+from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent
 from rewardrate.config import AtLeast
 from rewardrate.environments.mle import messages, prompts
 from rewardrate.environments.mle.extraction import extract
@@ -15,7 +16,6 @@ from rewardrate.environments.mle.messages import Detail
 from rewardrate.environments.mle.reading import trains
 from rewardrate.environments.mle.rewards import Kind
 from rewardrate.environments.mle.task import Grade, Split, Task
-from rewardrate.environments.outcome import FLOOR_SECONDS, Message, Outcome, Parent
 from rewardrate.sandbox import Executor, Job, Limits, Result
 
 SUBMISSION = "submission.csv"

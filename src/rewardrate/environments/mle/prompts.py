@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Sequence
 
+from rewardrate.attempt import Message, Parent
 from rewardrate.environments.fences import fenced, unfenced
 from rewardrate.environments.mle import schema
 from rewardrate.environments.mle.selection import most
 from rewardrate.environments.mle.shortening import shorten
 from rewardrate.environments.mle.task import Task
-from rewardrate.environments.outcome import Message, Parent
 from rewardrate.errors import InputError
 
 SYSTEM = "You are a machine learning engineer who writes short, correct and fast Python scripts."

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
+from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, Status
 from rewardrate.config import AtLeast
-from rewardrate.environments.outcome import FLOOR_SECONDS, Message, Outcome, Parent, Status
 from rewardrate.environments.speedrun import hardware, prompts
 from rewardrate.environments.speedrun.implementer import (
     DirectImplementer,

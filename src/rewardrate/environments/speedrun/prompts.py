@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
+from rewardrate.attempt import Message, Parent
 from rewardrate.environments.fences import fenced, unfenced
-from rewardrate.environments.outcome import Message, Parent
 from rewardrate.environments.speedrun.hardware import Hardware
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.specification import NO_SPEC, Specification

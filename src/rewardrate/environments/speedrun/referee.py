@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from rewardrate.environments.outcome import FLOOR_SECONDS
+from rewardrate.attempt import FLOOR_SECONDS
 from rewardrate.environments.speedrun import data, devices, logs, messages, reevaluation, splits
 from rewardrate.environments.speedrun.copies import hidden_paths
 from rewardrate.environments.speedrun.race import Race, default_data

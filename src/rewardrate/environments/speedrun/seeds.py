@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Annotated
 
 from rewardrate import config
+from rewardrate.attempt import FLOOR_SECONDS, Outcome
 from rewardrate.config import AtLeast
-from rewardrate.environments.outcome import FLOOR_SECONDS, Outcome
 from rewardrate.environments.speedrun import edits
 from rewardrate.environments.speedrun.edits import CHARACTERS, EditRefused
 from rewardrate.environments.speedrun.race import Race

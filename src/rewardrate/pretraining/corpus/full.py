@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from random import Random
 
+from rewardrate.attempt import Message
 from rewardrate.environments.mle import prompts
-from rewardrate.environments.outcome import Message
 from rewardrate.pretraining.corpus.brief import Brief
 from rewardrate.pretraining.corpus.choices import Choices
 from rewardrate.pretraining.corpus.estimates import rows_used

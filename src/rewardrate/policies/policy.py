@@ -1,33 +1,12 @@
-"""What a policy proposes, and what every policy can be asked."""
+"""What every policy can be asked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-Message = dict[str, str]
-"One turn of a chat: role and content."
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """One reply to one prompt: a ~ pi(. | s), with what learning needs to know about how it was drawn."""
-
-    text: str
-    "The reply without special tokens."
-    prompt_tokens: tuple[int, ...] = ()
-    reply_tokens: tuple[int, ...] = ()
-    "With the end token if it was sampled. Empty when the policy does not show its tokens."
-    logprobs: tuple[float, ...] = ()
-    "Of each reply token under softmax(logits / temperature); empty when the policy does not tell."
-    finished: bool = True
-    "Whether the policy ended its turn itself; false when the token limit cut it."
-    seconds: float = 0.0
-    "Its share of the time that the batch took to generate."
-    refusal: str = ""
-    "Why the prompt got no reply (too long, not liked, answered without text): the text is empty, the attempt charged."
+from rewardrate.attempt import Message, Proposal
 
 
 @runtime_checkable

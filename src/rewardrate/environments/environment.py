@@ -1,0 +1,104 @@
+"""What every kind of environment tells the loop, and what a recipe needs before there is one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from rewardrate.attempt import Message, Outcome, Parent, collect
+from rewardrate.sandbox import Executor
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A known solution that the buffer of a run starts with."""
+
+    name: str
+    outcome: Outcome
+    "What it came to; its `code` is the script."
+
+
+class Environment(ABC):
+    """A problem whose actions take time. Three things must be told; the others have a default that most kinds keep.
+
+    `rewardrate environment check module:Name` checks an implementation (rewardrate.environments.contract).
+    """
+
+    base_code: str | None = None
+    "What a proposal without a parent changes; None where it starts from nothing."
+
+    @property
+    @abstractmethod
+    def limit_seconds(self) -> float:
+        """The longest an attempt may take: what a failure is charged for."""
+
+    @abstractmethod
+    def prompt(self, parent: Parent | None = None) -> list[Message]:
+        """The chat that asks for a proposal: the base prompt, or the self-improvement prompt for `parent`."""
+
+    @abstractmethod
+    def stream(
+        self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Run every reply; (index, outcome) as each ends, in any order, every index once.
+
+        `parents` are what the replies were asked to improve: a reply may be an edit of its parent.
+        """
+
+    def execute(self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None) -> list[Outcome]:
+        """Run every reply; outcomes in the order of the replies."""
+        return collect(self.stream(replies, parents))
+
+    def ranking_reward(self, outcome: Outcome, *, priced: bool) -> float:
+        """What the solution buffer ranks a valid attempt by, before it pays for its seconds (`priced`: arm rpg)."""
+        return outcome.reward
+
+    def extra_reward(self, outcome: Outcome, *, priced: bool) -> float:
+        """Reward for the learner alone, on top of the attempt's own: it does not enter the rate."""
+        return 0.0
+
+    def vanilla_reward(self, outcome: Outcome) -> float | None:
+        """The reward of the arm vanilla, where it is not the attempt's reward or the objective's penalty."""
+        return None
+
+    def seeds(self, folder: Path) -> list[Seed]:
+        """The solutions that a run in this folder starts with. Called once, before the first step of every process."""
+        return []
+
+    def final_evaluation(self, code: str) -> Outcome | None:
+        """The run's best script, judged once more at the end; None where there is nothing to add."""
+        return None
+
+
+class RunSetup(ABC):
+    """What a recipe attempts: the data are prepared and the facts known; an environment is made with an executor."""
+
+    cores: int = 1
+    "Cores of one script."
+    must_match: ClassVar[tuple[str, ...]] = ()
+    "Facts without which two parts of a run could not be compared: a resumed run must find the same."
+
+    @abstractmethod
+    def facts(self) -> Mapping[str, str]:
+        """What the record and the page say of it. `metric` and `direction` (minimize, maximize) must be among them."""
+
+    @abstractmethod
+    def environment(self, executor: Executor, count: Callable[[str], int]) -> Environment:
+        """The environment; `count` counts the tokens of a text as the policy does."""
+
+
+class EnvironmentSettings(Protocol):
+    """A frozen dataclass with a field `kind`: the table [environment] of a recipe, and the door of an environment kind.
+
+    An installed package offers one as an entry point of the group `rewardrate.environments`, under the kind's name.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind."""
+
+    def setup(self, task: str, clock: str) -> RunSetup:
+        """Load and prepare what `task` names; scripts are priced by `clock`. Raises InputError if it cannot be had."""
