@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from rewardrate.attempt import Message, Outcome, Parent, collect
 from rewardrate.sandbox import Executor
 
+GROUP = "rewardrate.environments"  # of entry points: name of a kind -> its EnvironmentSettings
+
+Outcomes = Generator[tuple[int, Outcome], None, None]
+"(index, outcome) as each attempt ends."
+
 
 @dataclass(frozen=True)
-class Seed:
-    """A known solution that the buffer of a run starts with."""
+class KnownSolution:
+    """A solution that the buffer of a run starts with, by name (the race calls it a seed)."""
 
     name: str
     outcome: Outcome
@@ -40,10 +45,8 @@ class Environment(ABC):
         """The chat that asks for a proposal: the base prompt, or the self-improvement prompt for `parent`."""
 
     @abstractmethod
-    def stream(
-        self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None
-    ) -> Iterator[tuple[int, Outcome]]:
-        """Run every reply; (index, outcome) as each ends, in any order, every index once.
+    def stream(self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None) -> Outcomes:
+        """Run every reply; (index, outcome) as each ends, in any order, every index once. Write it as a generator.
 
         `parents` are what the replies were asked to improve: a reply may be an edit of its parent.
         """
@@ -64,7 +67,7 @@ class Environment(ABC):
         """The reward of the arm vanilla, where it is not the attempt's reward or the objective's penalty."""
         return None
 
-    def seeds(self, folder: Path) -> list[Seed]:
+    def known_solutions(self, folder: Path) -> list[KnownSolution]:
         """The solutions that a run in this folder starts with. Called once, before the first step of every process."""
         return []
 
@@ -90,15 +93,15 @@ class RunSetup(ABC):
         """The environment; `count` counts the tokens of a text as the policy does."""
 
 
-class EnvironmentSettings(Protocol):
-    """A frozen dataclass with a field `kind`: the table [environment] of a recipe, and the door of an environment kind.
+class EnvironmentSettings(ABC):
+    """The table [environment] of a recipe, and the door of an environment kind: a frozen dataclass with a field `kind`.
 
     An installed package offers one as an entry point of the group `rewardrate.environments`, under the kind's name.
     """
 
-    @property
-    def kind(self) -> str:
-        """The name of the kind."""
+    kind: str
+    "The name of the kind."
 
+    @abstractmethod
     def setup(self, task: str, clock: str) -> RunSetup:
         """Load and prepare what `task` names; scripts are priced by `clock`. Raises InputError if it cannot be had."""

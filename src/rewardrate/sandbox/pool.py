@@ -7,8 +7,9 @@ import dataclasses
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Self
 
 from rewardrate.errors import InputError
 from rewardrate.sandbox import cores
@@ -20,18 +21,40 @@ from rewardrate.sandbox.stop import Stop, Stopped
 
 log = logging.getLogger(__name__)
 
-OnDone = Callable[[int, Result], None]
+
+Results = Generator[tuple[int, Result], None, None]
+"(index, result) as each job ends."
 
 
-class Executor(Protocol):
-    """Whatever runs jobs and gives their results back in the same order: a pool here, or one over many machines."""
+class Executor(ABC):
+    """Whatever runs jobs: a pool here, or one over many machines. Only `stream` must be written, as a generator."""
 
-    def run(self, jobs: Sequence[Job], *, on_done: OnDone | None = None) -> list[Result]:
-        """Run them all; `on_done(index, result)` as each ends."""
-        ...
+    local: bool = True
+    "Whether jobs run on this machine, so that its GPUs and memory say something about them."
+    on_event: Callable[[str, str], None] | None = None
+    "Called with kind and message when something worth a note happens (a node is lost); from any thread."
+
+    @abstractmethod
+    def stream(self, jobs: Sequence[Job]) -> Results:
+        """Run the jobs; (index, result) as each ends, every index once. Closing the iterator ends what still runs."""
+
+    def run(self, jobs: Sequence[Job]) -> list[Result]:
+        """Run the jobs; results in their order."""
+        with contextlib.closing(self.stream(jobs)) as ended:
+            results = dict(ended)
+        return [results[index] for index in range(len(jobs))]
+
+    def close(self) -> None:  # noqa: B027, not every executor has something to end
+        """End what was started for the jobs. A second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-class Pool:
+class Pool(Executor):
     """Runs jobs on this machine, `slots` at a time, priced by one clock.
 
     `slots` None: as many as the cores allow, and never more than that (cores / cores per job). `repeats`: how many
@@ -57,12 +80,6 @@ class Pool:
         self.warm_imports = tuple(warm_imports)
         self._warm = Launchers()
 
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """End the warm servers, if there are any."""
         self._warm.close()
@@ -72,21 +89,19 @@ class Pool:
         """Warm imports that are not installed, so that scripts pay for them themselves; known after the first run."""
         return self._warm.skipped()
 
-    def run(self, jobs: Sequence[Job], *, on_done: OnDone | None = None) -> list[Result]:
-        """Results in the order of the jobs. A job that cannot be run is refused before any is started.
+    def stream(self, jobs: Sequence[Job]) -> Results:
+        """(index, result) as each job ends. A job that cannot be run is refused before any is started.
 
-        `on_done(index, result)` is called in this thread as each ends. An exception here, or an interrupt, ends all
-        boxes at once and is raised when they are gone. A job that our side fails at is a "sandbox-failure", and the
-        others go on.
+        Closing the iterator, an exception in here, or an interrupt ends all boxes at once; they are gone when it
+        returns. A job that our side fails at is a "sandbox-failure", and the others go on.
         """
         priced = [self._priced(job) for job in jobs]
         for job in priced:
             check(job)
         if not priced:
-            return []
+            return (pair for pair in ())
         most = max(1, len(cores.usable()) // min(job.limits.cores for job in priced))
-        work = _Work(priced, min(self.slots or most, most, len(priced)), self._measure)
-        return work.run(on_done)
+        return _Work(priced, min(self.slots or most, most, len(priced)), self._measure).results()
 
     def _priced(self, job: Job) -> Job:
         if not isinstance(job, Job):
@@ -115,7 +130,7 @@ def _quality(result: Result) -> tuple[bool, float, float]:
 
 
 class _Work:
-    """One call of `Pool.run`: threads that take jobs from the front and hand results to the caller's thread."""
+    """One call of `Pool.stream`: threads that take jobs from the front and hand results to the caller's thread."""
 
     def __init__(self, jobs: list[Job], slots: int, measure: Callable[[Job, Stop, threading.Lock], Result]) -> None:
         self._jobs, self._measure = jobs, measure
@@ -124,21 +139,17 @@ class _Work:
         self._done: queue.SimpleQueue[tuple[int, Result | BaseException]] = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._slot, name=f"slot-{n}", daemon=True) for n in range(slots)]
 
-    def run(self, on_done: OnDone | None) -> list[Result]:
-        results: dict[int, Result] = {}
+    def results(self) -> Results:
         try:
             for thread in self._threads:
                 thread.start()
-            while len(results) < len(self._jobs):
+            for _ in self._jobs:
                 index, result = self._done.get()
                 if isinstance(result, BaseException):
                     raise result
-                results[index] = result
-                if on_done is not None:
-                    on_done(index, result)
+                yield index, result
         finally:
             self._end()
-        return [results[index] for index in range(len(self._jobs))]
 
     def _end(self) -> None:
         """Nothing is left when this returns, however impatient the user is."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from rewardrate.errors import InfrastructureError
 from rewardrate.sandbox import Job, Result
-from rewardrate.sandbox.pool import OnDone
+from rewardrate.sandbox.pool import Results
 
 WAIT_SECONDS = 0.2
 GRACE_SECONDS = 300.0  # beyond twice everything a job may take, a node that says nothing is given up
@@ -101,25 +101,22 @@ class Work:
         self._stop = threading.Event()
         self.faults = 0
 
-    def run(self, on_done: OnDone | None) -> list[Result]:
-        """All results, in order."""
-        results: dict[int, Result] = {}
+    def results(self) -> Results:
+        """(index, result) as each ends, every index once."""
+        seen: set[int] = set()
         thread = threading.Thread(target=self._dispatch, name="dispatch", daemon=True)
         thread.start()
         try:
-            while len(results) < len(self._jobs):
+            while len(seen) < len(self._jobs):
                 found = self._done.get()
                 if isinstance(found, BaseException):
                     raise found
-                index, result = found
-                if index in results:
-                    raise AssertionError(f"job {index} has two results")
-                results[index] = result
-                if on_done is not None:
-                    on_done(index, result)
+                if found[0] in seen:
+                    raise AssertionError(f"job {found[0]} has two results")
+                seen.add(found[0])
+                yield found
         finally:
             self._end(thread)
-        return [results[index] for index in range(len(self._jobs))]
 
     def _end(self, thread: threading.Thread) -> None:
         """What still runs must not go on, however impatient the user is."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rewardrate import __version__
 from rewardrate.checks import finite
 from rewardrate.errors import InfrastructureError, InputError
-from rewardrate.sandbox import Job, Result
+from rewardrate.sandbox import Executor, Job
 from rewardrate.sandbox.job import check_clock
 from rewardrate.sandbox.launch import WARM_IMPORTS, check_imports
-from rewardrate.sandbox.pool import OnDone
+from rewardrate.sandbox.pool import Results
 from rewardrate.sandbox.result import Clock
 from rewardrate.scale import shipping
 from rewardrate.scale.connection import connect
@@ -29,7 +30,7 @@ LOOK_SECONDS = 1.0
 FAILURES = 3  # to get ready, until a node is left alone
 
 
-class RayExecutor:
+class RayExecutor(Executor):
     """Runs jobs on every machine of a Ray cluster, as many at once as their CPUs allow, priced by one clock.
 
     `address`: of a running cluster ("auto" finds the one on this machine); empty: the one this process is connected to,
@@ -43,7 +44,6 @@ class RayExecutor:
     """
 
     local = False
-    "Jobs run on other machines: their paths and devices are those machines'."
 
     def __init__(
         self,
@@ -67,8 +67,6 @@ class RayExecutor:
         self.patience_seconds = finite(
             "patience_seconds", patience_seconds, lambda number: number > 0, "be finite and positive"
         )
-        self.on_event: Callable[[str, str], None] | None = None
-        "Called with kind and message when a node is lost or cannot be used; from any thread."
         self.faults = 0
         "Attempts that were lost with their node, or whose box failed, and were run again."
         self._settings: dict[str, Any] = {"clock": clock, "repeats": repeats, "warm_imports": tuple(warm_imports)}
@@ -84,12 +82,6 @@ class RayExecutor:
         self._largest = 0
         "CPUs of the largest node there ever was."
 
-    def __enter__(self) -> RayExecutor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """End what we started on the nodes; a cluster of our own ends too."""
         for member in self._members.values():
@@ -99,21 +91,23 @@ class RayExecutor:
             self._ray.shutdown()
             self._ours = False
 
-    def run(self, jobs: Sequence[Job], *, on_done: OnDone | None = None) -> list[Result]:
-        """Results in the order of the jobs; `on_done(index, result)` in this thread as each ends, once for each.
+    def stream(self, jobs: Sequence[Job]) -> Results:
+        """(index, result) as each job ends, every index once.
 
-        An exception here or on a node ends all boxes at once and is raised.
+        Closing the iterator, or an exception here or on a node, ends all boxes at once.
         """
         priced = [self._priced(job) for job in jobs]
-        if not priced:
-            return []
         data = {path: self._digest(Path(path)) for path in {str(path) for job in priced for path in job.data.values()}}
+        return self._results(priced, data) if priced else (pair for pair in ())
+
+    def _results(self, priced: Sequence[Job], data: Mapping[str, str]) -> Results:
         self._looked = 0.0
         need = max(job.limits.cores for job in priced)
         runs = 1 + self._settings["repeats"]
         work = Work(priced, data, lambda: self._nodes(need, data), self.retries, self.patience_seconds, runs)
         try:
-            return work.run(on_done)
+            with contextlib.closing(work.results()) as ended:
+                yield from ended
         finally:
             self.faults += work.faults
             for member in self._members.values():

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal, get_args
 from rewardrate.attempt import Outcome
 from rewardrate.checks import at_least, finite
 from rewardrate.config import AtLeast, Between
-from rewardrate.environments.speedrun.edits import changed_lines
+from rewardrate.environments.changes import changed_lines
 from rewardrate.errors import InputError
 
 Copies = Literal["one", "all"]
+OLD = {"worth": "ranking_reward"}  # names of fields in the states of earlier versions
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Solution:
     step: int
     record: float
     "The best reward this very code ever had; what a newcomer must exceed for the bonus."
-    worth: float | None = None
+    ranking_reward: float | None = None
     "What it is ranked by before it pays for its seconds, where that is not its reward (the race)."
     changed_lines: int = 0
     "Lines taken away and added since its parent; counted only for a buffer with a quota for large edits."
@@ -43,7 +44,7 @@ class Solution:
 
     def key(self, price: float) -> float:
         """What it is ranked by: reward - price * seconds. Paper, equation (mle:key)."""
-        return (self.reward if self.worth is None else self.worth) - price * self.seconds
+        return (self.reward if self.ranking_reward is None else self.ranking_reward) - price * self.seconds
 
 
 @dataclass(frozen=True)
@@ -98,15 +99,16 @@ class SolutionBuffer:
         step: int,
         price: float,
         *,
-        worth: Sequence[float] | None = None,
+        ranking_rewards: Sequence[float] | None = None,
         parent_codes: Sequence[str | None] | None = None,
     ) -> None:
         """Add the valid outcomes of a step (with their attempt numbers), rank all at `price`, trim to capacity.
 
-        `worth`: what each is ranked by instead of its reward. `parent_codes`: what each was made from, to count changed
-        lines. A bad number raises InputError and nothing is changed.
+        `ranking_rewards`: what each is ranked by instead of its reward. `parent_codes`: what each was made from, to
+        count changed lines. A bad number raises InputError and nothing is changed.
         """
-        for name, given in (("attempts", attempts), ("worth", worth), ("parent_codes", parent_codes)):
+        rows = {"attempts": attempts, "ranking_rewards": ranking_rewards, "parent_codes": parent_codes}
+        for name, given in rows.items():
             if given is not None and len(given) != len(outcomes):
                 raise InputError(name, len(given), f"there are {len(outcomes)} outcomes, and each has its own")
         price = _price(price)
@@ -115,7 +117,8 @@ class SolutionBuffer:
             if outcome.valid and outcome.charged:
                 parent = parent_codes[place] if parent_codes and self.large else None
                 lines = 0 if parent is None else changed_lines(parent, outcome.code)
-                value = worth[place] if worth is not None and worth[place] != outcome.reward else None
+                value = None if ranking_rewards is None else ranking_rewards[place]
+                value = None if value == outcome.reward else value
                 new.append(_solution(attempt, outcome, step, value, lines))
         known = {solution.attempt for solution in self._ranked}
         for solution in new:
@@ -124,11 +127,11 @@ class SolutionBuffer:
             known.add(solution.attempt)
         self._rank([*self._ranked, *new], price)
 
-    def plant(self, seeds: Sequence[Solution]) -> None:
+    def start_with(self, seeds: Sequence[Solution]) -> None:
         """Begin with known solutions, ranked at the price 0. Refused once the buffer holds anything."""
         if self._ranked:
             raise InputError(
-                "seeds", len(seeds), "the buffer is not empty any more", "plant them before the first step"
+                "seeds", len(seeds), "the buffer is not empty any more", "give them before the first step"
             )
         self._rank([_checked(seed) for seed in seeds], 0.0)
 
@@ -160,7 +163,7 @@ class SolutionBuffer:
             saved = state.get("settings") if isinstance(state, Mapping) else state
             raise InputError("state.settings", saved, f"this buffer has {mine}")
         try:
-            ranked = [_checked(Solution(**solution)) for solution in state["solutions"]]
+            ranked = [_checked(Solution(**{OLD.get(name, name): value for name, value in one.items()})) for one in state["solutions"]]
             if len(ranked) > self.capacity or len({solution.attempt for solution in ranked}) < len(ranked):
                 raise ValueError("too many solutions, or an attempt twice")
         except (KeyError, TypeError, ValueError) as error:
@@ -179,7 +182,7 @@ def _cycled(solutions: list[Solution], count: int) -> list[Solution]:
 
 def _state(solution: Solution) -> dict[str, Any]:
     """Its fields; those that only the race has are left out where they say nothing."""
-    plain = {"worth": None, "changed_lines": 0, "seed": ""}
+    plain = {"ranking_reward": None, "changed_lines": 0, "seed": ""}
     found = dataclasses.asdict(solution)
     return {name: value for name, value in found.items() if name not in plain or value != plain[name]}
 
@@ -197,16 +200,16 @@ def _newest_of_each(solutions: list[Solution]) -> list[Solution]:
     return list(newest.values())
 
 
-def _solution(attempt: int, outcome: Outcome, step: int, worth: float | None, lines: int) -> Solution:
+def _solution(attempt: int, outcome: Outcome, step: int, ranking: float | None, lines: int) -> Solution:
     reward, seconds = outcome.reward, outcome.seconds
-    return _checked(Solution(attempt, outcome.code, outcome.message, reward, seconds, step, reward, worth, lines))
+    return _checked(Solution(attempt, outcome.code, outcome.message, reward, seconds, step, reward, ranking, lines))
 
 
 def _checked(solution: Solution) -> Solution:
     """The same solution in plain Python numbers, or InputError."""
     if not all(isinstance(text, str) for text in (solution.code, solution.message, solution.seed)):
         raise InputError("code, message, seed", (solution.code, solution.message, solution.seed), "they must be text")
-    worth = solution.worth
+    ranking = solution.ranking_reward
     return dataclasses.replace(
         solution,
         attempt=at_least("attempt", solution.attempt, -(2**31) if solution.seed else 0),
@@ -214,7 +217,7 @@ def _checked(solution: Solution) -> Solution:
         reward=finite("reward", solution.reward),
         record=finite("record", solution.record),
         seconds=finite("seconds", solution.seconds, lambda number: number > 0, "be finite and positive"),
-        worth=None if worth is None else finite("worth", worth),
+        ranking_reward=None if ranking is None else finite("ranking_reward", ranking),
         changed_lines=at_least("changed_lines", solution.changed_lines, 0),
     )
 

@@ -15,12 +15,11 @@ from rewardrate.config import AtLeast
 from rewardrate.environments.environment import Environment
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.policy import Policy
-from rewardrate.rates import Accumulators, Horizon, RateEstimate
-from rewardrate.rates.estimate import Estimator
+from rewardrate.rates import RateEstimate
 from rewardrate.runlog import RateRow, RunLog
 from rewardrate.training import record
-from rewardrate.training.buffer import Solution, SolutionBuffer
-from rewardrate.training.objective import Objective, Overhead
+from rewardrate.training.buffer import Solution
+from rewardrate.training.pricer import Priced, Pricer
 
 
 @dataclass(frozen=True)
@@ -53,52 +52,38 @@ class Loop:
 
     environment: Environment
     policy: Policy
-    estimator: Estimator
-    chains: Accumulators
-    buffer: SolutionBuffer
-    objective: Objective
+    pricer: Pricer
     log: RunLog
     budget: Budget
     seed: int = 0
-    overhead: Overhead = field(default_factory=Overhead)
-    horizon: Horizon | None = None
-    "The price that knows the deadline (budget.script_seconds); None charges the rate."
     checkpoint_every: int = 1
     "Steps between checkpoints; a step in between is worked through again from the record after a crash."
     on_attempt: Callable[[int, Outcome], None] | None = None
     on_step: Callable[[Step], None] | None = None
     phases: dict[str, float] = field(default_factory=dict)
     attempts: list[int] = field(default_factory=list)
-    _last: tuple[int, RateRow, Sequence[float | None], Sequence[float], bool] | None = None
+    _last: tuple[int, Priced, bool] | None = None
 
     def run(self) -> None:
         """Algorithm 1 of the paper, until the budget is used up."""
         recorded, start = self.resume()
         for step in self.steps(start):
-            parents = self.parents()  # state s_t
+            parents = self.pricer.parents()  # state s_t
             proposals = self.propose(step, parents, recorded)  # a_t ~ pi(. | s_t)
             outcomes = self.execute(step, proposals, parents, recorded)  # r_{t+1}, delta_{t+1}
-            rate = self.fit(outcomes)  # rho_{t+1} = f_rho(B)
-            price = self.price(outcomes, rate)  # of a second: rho, or what it can still earn before the deadline
-            relative = self.relative(outcomes, proposals, price)  # r - rho * delta
-            bonuses = self.objective.bonuses(outcomes, self.buffer.best_reward)
-            self.absorb(step, outcomes, parents, price)  # B, ranked anew
-            metrics = self.learn(proposals, relative, bonuses) | self._priced(price)  # PPO
-            self.commit(step, rate, relative, bonuses, metrics)
+            priced = self.price(step, proposals, outcomes, parents)  # rho_{t+1} = f_rho(B); r - rho * delta; B anew
+            metrics = self.learn(proposals, priced)  # PPO
+            self.commit(step, priced, metrics)
             if self.on_step is not None:
-                self.on_step(Step(step, outcomes, rate, metrics, self.phases, len(self.buffer)))
+                self.on_step(Step(step, outcomes, priced.rate, metrics, self.phases, len(self.pricer.buffer)))
             self.stop_if_broken(step, outcomes, recorded)
-        self.seal()
+        self.checkpoint_last()
 
     def resume(self) -> tuple[record.Recorded, int]:
         """Everything back to the latest resume point; what was recorded after it is used again, not repeated."""
         found = self.log.resume()
         if found.step:
-            for name, part in self._parts().items():
-                if name not in found.states:
-                    rule = "the run was begun without a deadline, and its price knows nothing of the steps so far"
-                    raise InputError("budget.script_seconds", self.budget.script_seconds, rule, "use another --out")
-                part.load_state_dict(found.states[name])
+            self.pricer.load_state_dict(found.states)
         if found.checkpoint is not None:
             self.policy.load(found.checkpoint)
         return found.recorded, found.step + 1
@@ -110,11 +95,6 @@ class Loop:
             self.phases = {}
             yield step
             step += 1
-
-    def parents(self) -> list[Solution | None]:
-        """The solutions to improve, one a chain; None asks for a first solution."""
-        chosen = self.buffer.select(self.chains.chains)
-        return list(chosen) if chosen else [None] * self.chains.chains
 
     def propose(self, step: int, parents: Sequence[Solution | None], recorded: record.Recorded) -> list[Proposal]:
         """New proposals, on record before any is executed; or those that are on record already."""
@@ -146,99 +126,78 @@ class Loop:
         outcomes = {place: record.outcome(row) for place, row in known.items()}
         places = [place for place in range(len(proposals)) if place not in outcomes]
 
-        def done(at: int, outcome: Outcome) -> None:
-            outcome = self.overhead.added(outcome, proposals[places[at]].seconds)
-            self.log.outcome(step, places[at], record.outcome_row(outcome))
-            outcomes[places[at]] = outcome
-            if self.on_attempt is not None:
-                self.on_attempt(places[at], outcome)
-
-        with self._timed("execute"):
-            chosen = [_parent(parents[place]) for place in places]
-            self.environment.execute([proposals[place].text for place in places], done, chosen)
+        replies, chosen = [proposals[place].text for place in places], [_parent(parents[place]) for place in places]
+        with self._timed("execute"), contextlib.closing(self.environment.stream(replies, chosen)) as ended:
+            for at, found in ended:
+                place = places[at]
+                outcome = self.pricer.charged(found, proposals[place].seconds)
+                self.log.outcome(step, place, record.outcome_row(outcome))
+                outcomes[place] = outcome
+                if self.on_attempt is not None:
+                    self.on_attempt(place, outcome)
+        missing = sorted(set(range(len(proposals))) - outcomes.keys())
+        if missing:
+            rule = "its stream ended without an outcome for them"
+            raise InputError("environment", f"rows {missing}", rule, "rewardrate environment check finds such faults")
         for place, outcome in sorted(outcomes.items()):
             if not outcome.charged and place in places:
                 self.log.note("sandbox-failure", f"step {step}, row {place}: {outcome.message}")
         return [outcomes[place] for place in range(len(proposals))]
 
-    def fit(self, outcomes: Sequence[Outcome]) -> RateEstimate:
-        """The price of a second after this step, from the chains' totals."""
-        with self._timed("fit"):
-            self.chains.update(
-                [outcome.reward for outcome in outcomes],
-                [outcome.seconds for outcome in outcomes],
-                [outcome.valid for outcome in outcomes],
-                present=[outcome.charged for outcome in outcomes],
-            )
-            return self.chains.fit(self.estimator)
-
-    def price(self, outcomes: Sequence[Outcome], rate: RateEstimate) -> float:
-        """What a second is worth, before the objective's share of it is charged."""
-        if self.horizon is None or self.budget.script_seconds is None:
-            return rate.rate
-        charged = [outcome for outcome in outcomes if outcome.charged]
-        return self.horizon.update(
-            [outcome.reward if outcome.valid else 0.0 for outcome in charged],
-            [outcome.seconds for outcome in charged],
-            chains=self.chains.chains,
-            deadline=self.budget.script_seconds / self.chains.chains,
-        )
-
-    def relative(self, outcomes: Sequence[Outcome], proposals: Sequence[Proposal], price: float) -> list[float | None]:
-        """Rewards after paying for the time; a failure pays for the limit, and for the overhead that it had too."""
-        limits = [self.environment.limit_seconds + self.overhead.extra(proposal.seconds) for proposal in proposals]
-        return self.objective.relative(outcomes, price, limit_seconds=limits)
-
-    def absorb(self, step: int, outcomes: Sequence[Outcome], parents: Sequence[Solution | None], price: float) -> None:
-        """The valid attempts into the buffer, all of it ranked by this arm's objective at this step's price."""
-        worth = [self.objective.worth(outcome) for outcome in outcomes]
-        base = getattr(self.environment, "base_code", None)  # what a first proposal changes, where it changes something
-        codes = [base if parent is None else parent.code for parent in parents]
-        charged = self.objective.buffer_price(price)
-        self.buffer.absorb(outcomes, self.attempts, step, charged, worth=worth, parent_codes=codes)
-
-    def learn(
-        self, proposals: Sequence[Proposal], relative: Sequence[float | None], bonuses: Sequence[float]
-    ) -> dict[str, float]:
-        """One update of the policy on relative reward plus bonus."""
-        rewards = [None if left is None else left + bonus for left, bonus in zip(relative, bonuses, strict=True)]
-        if all(reward is None for reward in rewards):
-            return {}  # our own failures teach nothing
-        with self._timed("learn"):
-            return self.policy.learn(proposals, rewards)
-
-    def commit(
+    def price(
         self,
         step: int,
-        rate: RateEstimate,
-        relative: Sequence[float | None],
-        bonuses: Sequence[float],
-        metrics: dict[str, float],
-    ) -> None:
+        proposals: Sequence[Proposal],
+        outcomes: Sequence[Outcome],
+        parents: Sequence[Solution | None],
+    ) -> Priced:
+        """Fit the rate, charge every attempt for its time, feed the buffer."""
+        with self._timed("fit"):
+            return self.pricer.price(
+                step=step,
+                outcomes=outcomes,
+                attempts=self.attempts,
+                parent_codes=[None if parent is None else parent.code for parent in parents],
+                generation_seconds=[proposal.seconds for proposal in proposals],
+            )
+
+    def learn(self, proposals: Sequence[Proposal], priced: Priced) -> dict[str, float]:
+        """One update of the policy on relative reward plus bonus; the price goes on record where it is not the rate."""
+        price = {} if self.pricer.horizon is None else {"price": priced.price}
+        if all(reward is None for reward in priced.rewards):
+            return price  # our own failures teach nothing
+        with self._timed("learn"):
+            return self.policy.learn(proposals, priced.rewards) | price
+
+    def commit(self, step: int, priced: Priced, metrics: dict[str, float]) -> None:
         """The step has happened: in one transaction, after its checkpoint is in place."""
         states, checkpoint = self._saved(step) if step % self.checkpoint_every == 0 else (None, None)
-        row = RateRow(rate.rate, rate.mean, rate.low, rate.high, rate.count)
-        self._last = (step, row, relative, bonuses, states is None)
+        self._last = (step, priced, states is None)
         options: dict[str, Any] = {"metrics": metrics, "phases": self.phases}
-        self.log.commit_step(step, row, relative, bonuses, states=states, checkpoint=checkpoint, **options)
+        self._commit(step, priced, states=states, checkpoint=checkpoint, **options)
 
     def stop_if_broken(self, step: int, outcomes: Sequence[Outcome], recorded: record.Recorded) -> None:
-        """A sandbox that fails at every attempt of a step would use up the run without one: stop, and be told."""
+        """A sandbox that fails at every attempt of a step would use up the run without one: stop, and say so."""
         if step not in recorded and not any(outcome.charged for outcome in outcomes):
             why = f"every attempt of step {step} failed on our side ({outcomes[0].message})"
-            raise InfrastructureError(f"{why}; nobody is charged, and the same command goes on")
+            raise InfrastructureError(f"{why}; nothing was charged, and the same command resumes")
 
-    def seal(self) -> None:
+    def checkpoint_last(self) -> None:
         """The last step of a run always has a checkpoint: what was trained can be used and trained further."""
         if self._last is not None and self._last[-1]:
-            step, row, relative, bonuses, _ = self._last
+            step, priced, _ = self._last
             states, checkpoint = self._saved(step)
-            self.log.commit_step(step, row, relative, bonuses, states=states, checkpoint=checkpoint)
+            self._commit(step, priced, states=states, checkpoint=checkpoint)
+
+    def _commit(self, step: int, priced: Priced, **options: Any) -> None:
+        rate = priced.rate
+        row = RateRow(rate.rate, rate.mean, rate.low, rate.high, rate.count)
+        self.log.commit_step(step, row, priced.relative, priced.bonuses, **options)
 
     def _saved(self, step: int) -> tuple[dict[str, Any], str | None]:
         with self._timed("save"):
-            states = {name: part.state_dict() for name, part in self._parts().items()}
-            return states, self.log.checkpoint(step, self.policy.save) if self.policy.trainable else None
+            checkpoint = self.log.checkpoint(step, self.policy.save) if self.policy.trainable else None
+            return self.pricer.state_dict(), checkpoint
 
     def _spent(self, step: int) -> bool:
         """Whether the budget is used up after so many steps."""
@@ -252,14 +211,6 @@ class Loop:
             return True
         limit = self.budget.wall_seconds
         return limit is not None and sum(sum(row.phases.values()) for row in steps) >= limit
-
-    def _parts(self) -> dict[str, Any]:
-        parts = {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer}
-        return parts if self.horizon is None else parts | {"horizon": self.horizon}
-
-    def _priced(self, price: float) -> dict[str, float]:
-        """The price on record, where it is not the rate."""
-        return {} if self.horizon is None else {"price": self.objective.price(price)}
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

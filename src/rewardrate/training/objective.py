@@ -58,7 +58,7 @@ class Objective:
         invalid:  penalty - price * limit_seconds
 
     with price = price_scale * rate for the arm `rpg` and 0 for `vanilla`. Which quantile of the rate is charged is the
-    estimator's setting. A failure of the sandbox is nobody's: it has no reward (None).
+    estimator's setting. A failure of the sandbox is not charged: it has no reward (None).
     """
 
     arm: Arm = "rpg"
@@ -98,10 +98,6 @@ class Objective:
         """What the solution buffer is ranked by."""
         return 0.0 if self.price_in == "reward" else self.price(rate)
 
-    def worth(self, outcome: Outcome) -> float:
-        """What the solution buffer ranks a valid attempt by, before it pays for its seconds: its reward."""
-        return outcome.reward
-
     def relative(
         self, outcomes: Sequence[Outcome], rate: float | RateEstimate, *, limit_seconds: float | Sequence[float]
     ) -> list[float | None]:
@@ -112,7 +108,7 @@ class Objective:
         price = 0.0 if self.price_in == "buffer" else self.price(rate)
         limits = limit_seconds if isinstance(limit_seconds, Sequence) else [limit_seconds] * len(outcomes)
         rows = zip(outcomes, limits, strict=True)
-        return [self._left(outcome, price, limit) if outcome.charged else None for outcome, limit in rows]
+        return [self._charged(outcome, price, limit) if outcome.charged else None for outcome, limit in rows]
 
     def bonuses(self, outcomes: Sequence[Outcome], best_before: float | None) -> list[float]:
         """The self-improvement bonus of each attempt.
@@ -125,20 +121,7 @@ class Objective:
             for outcome in outcomes
         ]
 
-    def rewards(
-        self,
-        outcomes: Sequence[Outcome],
-        rate: float | RateEstimate,
-        best_before: float | None,
-        *,
-        limit_seconds: float | Sequence[float],
-    ) -> list[float | None]:
-        """What the learner gets for each attempt: `relative` plus `bonuses`; None is left out of the gradient."""
-        left = self.relative(outcomes, rate, limit_seconds=limit_seconds)
-        extra = self.bonuses(outcomes, best_before)
-        return [None if value is None else value + bonus for value, bonus in zip(left, extra, strict=True)]
-
-    def _left(self, outcome: Outcome, price: float, limit_seconds: float) -> float:
+    def _charged(self, outcome: Outcome, price: float, limit_seconds: float) -> float:
         limit = max(limit_seconds, outcome.seconds)  # overhead may come on top of a timeout
         charged = limit if self.invalid_charge == "limit" else outcome.seconds
         return float(

@@ -8,9 +8,9 @@ from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
 from rewardrate import rates
-from rewardrate.config import AtLeast, Between, KindUnlessGiven
+from rewardrate.config import AtLeast, Between, Registered
+from rewardrate.environments.environment import GROUP, Environment, EnvironmentSettings, RunSetup
 from rewardrate.environments.mle.environment import Settings
-from rewardrate.environments.speedrun.environment import RaceSettings
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.policies.endpoint import EndpointSettings
 from rewardrate.policies.learner import LearnerSettings
@@ -23,6 +23,7 @@ from rewardrate.training.buffer import LargeEdits, SolutionBuffer
 from rewardrate.training.loggers import Name
 from rewardrate.training.loop import Budget
 from rewardrate.training.objective import Arm, Objective, Overhead
+from rewardrate.training.pricer import Pricer
 
 ArmName = Arm | Literal["horizon"]
 EXECUTORS = "rewardrate.executors"  # group of entry points; what they must do: docs/ray.md, An executor of your own
@@ -148,7 +149,7 @@ class Recipe:
     price: Literal["rate", "horizon"] = "rate"
     "What a second costs: the estimated reward rate (paper), or what it can still earn before budget.script_seconds."
     estimator: NIWChoice | TotalsChoice | RobbinsMonroChoice | FixedChoice = field(default_factory=NIWChoice)
-    environment: Annotated[Settings | RaceSettings, KindUnlessGiven("mle")] = field(default_factory=Settings)
+    environment: Annotated[EnvironmentSettings, Registered(GROUP, "mle")] = field(default_factory=Settings)
     sandbox: Slots = field(default_factory=Slots)
     overhead: Overhead = field(default_factory=Overhead)
     window: Annotated[int, AtLeast(1)] | None = None
@@ -185,10 +186,24 @@ class Recipe:
             return replace(self, price="horizon", objective=replace(self.objective, arm="rpg"))
         return replace(self, price="rate", objective=replace(self.objective, arm=arm))
 
-    def make_horizon(self) -> rates.Horizon | None:
-        """The price that knows the deadline, where seconds are to be paid at it and the budget states one."""
-        priced = self.price == "horizon" and self.objective.arm == "rpg"
-        return rates.Horizon() if priced and self.budget.script_seconds is not None else None
+    def setup(self) -> RunSetup:
+        """What the recipe attempts, its data prepared. Raises InputError for one that cannot be had."""
+        return self.environment.setup(self.task, self.sandbox.clock)
+
+    def make_pricer(self, environment: Environment) -> Pricer:
+        """The step between execution and learning, with nothing in it yet."""
+        budget = self.budget.script_seconds
+        horizon = self.price == "horizon" and self.objective.arm == "rpg" and budget is not None
+        return Pricer(
+            environment,
+            self.objective,
+            self.make_estimator(),
+            rates.Accumulators(self.batch, window=self.window, invalid=self.invalid_in_fit),
+            SolutionBuffer(self.buffer_batches * self.batch, copies=self.copies, large=self.large_edits),
+            overhead=self.overhead,
+            horizon=rates.Horizon() if horizon else None,
+            deadline=None if budget is None else budget / self.batch,
+        )
 
     def make_estimator(self) -> Estimator:
         """The estimator of the reward rate."""
@@ -196,7 +211,3 @@ class Recipe:
         if self.estimator.kind == "niw":
             settings["seed"] = self.seed
         return rates.make(self.estimator.kind, **settings)
-
-    def make_buffer(self) -> SolutionBuffer:
-        """The solution buffer, empty."""
-        return SolutionBuffer(self.buffer_batches * self.batch, copies=self.copies, large=self.large_edits)

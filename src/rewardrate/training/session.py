@@ -13,14 +13,13 @@ from pathlib import Path
 
 from rewardrate import __version__, config
 from rewardrate.attempt import Outcome
+from rewardrate.environments.environment import Environment, RunSetup
 from rewardrate.errors import InputError
 from rewardrate.policies import EndpointPolicy
-from rewardrate.rates import Accumulators
 from rewardrate.runlog import RunLog
 from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import Recipe
-from rewardrate.training.worlds import Attempted, World, world
 
 NO_DEADLINE = "the budget states no script_seconds, so there is no deadline: the reward rate is charged"
 REPLIES = "replies.jsonl"  # of an endpoint, for the step under way
@@ -38,40 +37,34 @@ def train(
     A run is continued only under its own recipe, but for its budget, which may grow, its loggers, and the address of
     its cluster.
     """
-    attempted = world(recipe)
-    with recipe.sandbox.make() as pool:
-        policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is told before a folder is made
-        environment = attempted.environment(pool, policy)
+    setup = recipe.setup()
+    with recipe.sandbox.make() as executor:
+        policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is said before a folder is made
+        environment = setup.environment(executor, policy.count)
         with (
-            _log(recipe, attempted, folder) as log,
+            _log(recipe, setup, folder) as log,
             Loggers(recipe.loggers, log, config.leaves(asdict(recipe))) as loggers,
         ):
-            if hasattr(pool, "on_event"):
-                pool.on_event = log.note
+            executor.on_event = log.note
             if isinstance(policy, EndpointPolicy):
                 policy.keep_replies(folder / REPLIES)
             if recipe.price == "horizon" and recipe.budget.script_seconds is None and not log.steps():
                 log.note("price", NO_DEADLINE)
-            buffer = recipe.make_buffer()
-            buffer.plant(attempted.seeds(folder))
+            pricer = recipe.make_pricer(environment)
+            pricer.start_with(folder)
             Loop(
                 environment=environment,
                 policy=policy,
-                estimator=recipe.make_estimator(),
-                chains=Accumulators(recipe.batch, window=recipe.window, invalid=recipe.invalid_in_fit),
-                buffer=buffer,
-                objective=attempted.objective(),
+                pricer=pricer,
                 log=log,
                 budget=recipe.budget,
                 seed=recipe.seed,
-                overhead=recipe.overhead,
-                horizon=recipe.make_horizon(),
                 checkpoint_every=recipe.checkpoint_every,
                 on_attempt=on_attempt,
                 on_step=_both(on_step, loggers),
             ).run()
             (folder / REPLIES).unlink(missing_ok=True)  # all of them are on record
-            _last_word(environment, log)
+            _evaluate_best(environment, log)
     return folder
 
 
@@ -84,31 +77,31 @@ def _both(on_step: Callable[[Step], None] | None, loggers: Loggers) -> Callable[
     return told
 
 
-def _last_word(environment: Attempted, log: RunLog) -> None:
+def _evaluate_best(environment: Environment, log: RunLog) -> None:
     """The best script, run and judged once more (a task: on the report split): on record, once for each best script.
 
-    A failure of the sandbox is no word: the same command tries again.
+    A failure of the sandbox is no evaluation: the same command tries again.
     """
     valid = [attempt for attempt in log.attempts() if attempt.valid]
     if not valid:
         return
-    best = max(valid, key=lambda attempt: environment.merit(attempt.reward, attempt.score, attempt.seconds))
+    best = max(valid, key=lambda attempt: (attempt.reward, -attempt.seconds, -attempt.id))
     head = f"attempt {best.id}: "
     if any(event.kind == "report" and event.message.startswith(head) for event in log.events()):
         return
-    outcome = environment.last_word(best.code)
+    outcome = environment.final_evaluation(best.code)
     if outcome is not None and outcome.charged:
         log.note("report", f"{head}reward {outcome.reward:.4f}, {outcome.message}")
 
 
 @contextlib.contextmanager
-def _log(recipe: Recipe, attempted: World, folder: Path) -> Iterator[RunLog]:
+def _log(recipe: Recipe, setup: RunSetup, folder: Path) -> Iterator[RunLog]:
     if not RunLog.exists(folder):
-        log = RunLog.create(folder, config.dumps(recipe), about(recipe, attempted))
+        log = RunLog.create(folder, config.dumps(recipe), about(recipe, setup))
     else:
         log = RunLog.open(folder)
         _same(recipe, log)
-        _same_race(attempted, log)
+        _same_facts(setup, log)
     with log:
         _note_budget(recipe, log)
         yield log
@@ -125,10 +118,10 @@ def _same(recipe: Recipe, log: RunLog) -> None:
             raise InputError(name, mine.get(name), rule, "give the same command as before, or another --out")
 
 
-def _same_race(attempted: World, log: RunLog) -> None:
-    """Refuse to resume a race on other hidden tokens or with another target: its losses could not be compared."""
-    kept, here = log.about(), attempted.facts()
-    for name in ("split", "target_loss"):
+def _same_facts(setup: RunSetup, log: RunLog) -> None:
+    """Refuse to resume with other facts than the run began with (a race: its hidden tokens and target)."""
+    kept, here = log.about(), setup.facts()
+    for name in setup.must_match:
         if name in here and kept.get(name, "") != here[name]:
             log.close()
             rule = f"the run in {log.folder} was begun with {kept.get(name, 'another one')}"
@@ -145,7 +138,7 @@ def _note_budget(recipe: Recipe, log: RunLog) -> None:
         log.note("budget", f"script_seconds = {recipe.budget.script_seconds!r}")
 
 
-def about(recipe: Recipe, attempted: World) -> dict[str, str]:
+def about(recipe: Recipe, setup: RunSetup) -> dict[str, str]:
     """What must be known of a run before its first step: versions, machine, commit, which way its score points."""
     return {
         "rewardrate": __version__,
@@ -153,7 +146,7 @@ def about(recipe: Recipe, attempted: World) -> dict[str, str]:
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "commit": _commit(),
         "task": recipe.task,
-        **attempted.facts(),
+        **setup.facts(),
         "arm": recipe.arm,
         "seed": str(recipe.seed),
         "clock": recipe.overhead.clock(recipe.sandbox.clock),

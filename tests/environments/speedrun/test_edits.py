@@ -13,7 +13,6 @@ from rewardrate.environments.speedrun.edits import (
     EditRefused,
     apply,
     blocks,
-    changed_lines,
     logged,
     parse,
     replaced,
@@ -148,22 +147,6 @@ def test_hostile_code_is_refused_or_read_in_good_time(line):
     except EditRefused as refusal:
         assert refusal.reason in ("syntax", "too-long")
     assert time.process_time() - start < 10
-
-
-lines = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=12)
-
-
-@given(lines, lines)
-def test_changed_lines_are_those_of_a_unified_diff_without_context(before, after):
-    before, after = [*before, "x"], [*after, "x"]
-    diff = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
-    expected = sum(line.startswith(("+", "-")) for line in diff)
-    assert changed_lines("\n".join(before), "\n".join(after)) == expected
-
-
-def test_scripts_too_long_to_be_aligned_are_counted_as_bags_of_lines():
-    before = "\n".join(f"x{i}" for i in range(4000))
-    assert changed_lines(before, before.replace("x17\n", "y\nz\n")) == 3
 
 
 @given(st.lists(st.integers(0, 30), max_size=6, unique=True))

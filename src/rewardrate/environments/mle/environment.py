@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent
+from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
 from rewardrate.config import AtLeast
+from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup
 from rewardrate.environments.mle import messages, prompts
 from rewardrate.environments.mle.extraction import extract
+from rewardrate.environments.mle.folder import BENCH, load
 from rewardrate.environments.mle.hiding import hidden_paths
 from rewardrate.environments.mle.messages import Detail
+from rewardrate.environments.mle.preparation import prepare
 from rewardrate.environments.mle.reading import trains
 from rewardrate.environments.mle.rewards import Kind
 from rewardrate.environments.mle.task import Grade, Split, Task
@@ -23,7 +27,7 @@ OUTPUT_CHARACTERS = 2000
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(EnvironmentSettings):
     """How attempts at a task are run and judged."""
 
     kind: Literal["mle"] = "mle"
@@ -46,8 +50,12 @@ class Settings:
     leaderboards: str | None = None
     "Folder of leaderboards for mlebench:ID, in place of MLE-Bench's own (docs/mle-bench.md)."
 
+    def setup(self, task: str, clock: str) -> TaskSetup:
+        """The task, its data prepared."""
+        return TaskSetup(task, self)
 
-class MachineLearning:
+
+class MachineLearning(Environment):
     """One task as an environment: prompts, execution in the sandbox, grading, reward, message."""
 
     def __init__(
@@ -78,58 +86,34 @@ class MachineLearning:
             self.task, parent, compact=compact, limit_tokens=limit, count=self._count, limit_seconds=seconds
         )
 
-    def execute(
-        self,
-        replies: Sequence[str],
-        on_done: Callable[[int, Outcome], None] | None = None,
-        parents: Sequence[Parent | None] | None = None,
-    ) -> list[Outcome]:
+    def stream(self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None) -> Outcomes:
         """Take the script out of each reply, run it, grade it on the reward split; no script needs its parent."""
         found = [extract(reply) for reply in replies]
-        outcomes: dict[int, Outcome] = {}
-        places = [place for place, extraction in enumerate(found) if extraction.code is not None]
-
-        def done(place: int, outcome: Outcome) -> None:
-            outcomes[place] = outcome
-            if on_done is not None:
-                on_done(place, outcome)
-
         for place, extraction in enumerate(found):
             if extraction.code is None:
-                done(place, Outcome(False, 0.0, None, FLOOR_SECONDS, extraction.problem, "format", ""))
-        codes = [found[place].code or "" for place in places]
-        self.run(codes, on_done=lambda at, outcome: done(places[at], outcome))
-        return [outcomes[place] for place in range(len(replies))]
+                yield place, Outcome(False, 0.0, None, FLOOR_SECONDS, extraction.problem, "format", "")
+        places = [place for place, extraction in enumerate(found) if extraction.code is not None]
+        with contextlib.closing(self._stream([found[place].code or "" for place in places], "reward")) as ended:
+            for at, outcome in ended:
+                yield places[at], outcome
 
-    def run(
-        self,
-        codes: Sequence[str],
-        *,
-        split: Split = "reward",
-        on_done: Callable[[int, Outcome], None] | None = None,
-    ) -> list[Outcome]:
+    def run(self, codes: Sequence[str], *, split: Split = "reward") -> list[Outcome]:
         """Run scripts as they are and grade them on one split; `report` is for the end, once."""
-        outcomes: dict[int, Outcome] = {}
-
-        def done(place: int, result: Result) -> None:
-            outcomes[place] = self.judge(codes[place], result, split)
-            if on_done is not None:
-                on_done(place, outcomes[place])
-
         if split == "report":
             self.task.grade(b"", split)  # a task without that split says so before anything runs
-        self.executor.run([replace(self._order, script=code) for code in codes], on_done=done)
-        return [outcomes[place] for place in range(len(codes))]
+        return collect(self._stream(codes, split))
 
-    def last_word(self, code: str) -> Outcome | None:
-        """The run's best script once more, graded on the report split; None for a task without one."""
+    def _stream(self, codes: Sequence[str], split: Split) -> Outcomes:
+        jobs = [replace(self._order, script=code) for code in codes]
+        with contextlib.closing(self.executor.stream(jobs)) as ended:
+            for place, result in ended:
+                yield place, self.judge(codes[place], result, split)
+
+    def final_evaluation(self, code: str) -> Outcome | None:
+        """The script once more, graded on the report split; None for a task without one."""
         if not (self.task.private / "split.csv").exists():
             return None
         return self.run([code], split="report")[0]
-
-    def merit(self, reward: float, score: float | None, seconds: float) -> tuple[float, float]:
-        """Which of two valid attempts is the better: more reward, then less time."""
-        return reward, -seconds
 
     def judge(self, code: str, result: Result, split: Split = "reward") -> Outcome:
         """Status, score, reward and message of one run. Valid: exit code 0, graded, and better than doing nothing."""
@@ -174,6 +158,24 @@ class MachineLearning:
         if not math.isfinite(reward):
             return replace(outcome, status="bad-submission", message=f"its score {grade.score:g} is out of range")
         return replace(outcome, valid=True, reward=reward, score=grade.score, message=words)
+
+
+class TaskSetup(RunSetup):
+    """A machine-learning task for a recipe."""
+
+    def __init__(self, task: str, settings: Settings) -> None:
+        self.settings, self.cores = settings, settings.cores
+        self.task = load(task, leaderboards=settings.leaderboards)
+        if not task.startswith(BENCH):
+            prepare(self.task)
+
+    def facts(self) -> Mapping[str, str]:
+        """The metric and its direction."""
+        return {"metric": self.task.metric, "direction": self.task.direction}
+
+    def environment(self, executor: Executor, count: Callable[[str], int]) -> MachineLearning:
+        """The task, run by the executor."""
+        return MachineLearning(self.task, executor, self.settings, count)
 
 
 def order(task: Task, settings: Settings = Settings()) -> Job:  # noqa: B008

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -128,14 +129,14 @@ def measure(
 ) -> list[Measured]:
     """Run the reference scripts and grade each on both splits."""
     texts = {name: text for name, text in scripts(task).items() if names is None or name in names}
-    blank, count = order(task, settings), iter(range(1, len(texts) + 1))
-
-    def done(_: int, __: Result) -> None:
-        if on_done is not None:
-            on_done(next(count))
-
-    results = executor.run([replace(blank, script=text) for text in texts.values()], on_done=done)
-    return [_measured(task, name, result) for name, result in zip(texts, results, strict=True)]
+    blank = order(task, settings)
+    results: dict[int, Result] = {}
+    with contextlib.closing(executor.stream([replace(blank, script=text) for text in texts.values()])) as ended:
+        for index, result in ended:
+            results[index] = result
+            if on_done is not None:
+                on_done(len(results))
+    return [_measured(task, name, results[index]) for index, name in enumerate(texts)]
 
 
 def check_references(task: Task, measured: Sequence[Measured]) -> Iterator[Check]:

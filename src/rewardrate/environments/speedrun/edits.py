@@ -13,12 +13,11 @@ block can match what another made. Each refusal has a name (`Reason`), which the
 from __future__ import annotations
 
 import ast
-import difflib
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+from rewardrate.environments.changes import changed_lines
 from rewardrate.environments.speedrun.normal_form import normal
 from rewardrate.environments.speedrun.texts import text_of
 
@@ -233,14 +232,3 @@ def says(node: ast.AST) -> bool:
     """Whether a text with `val_loss` stands inside a node."""
     parts = [part for part in ast.walk(node) if isinstance(part, ast.Constant | ast.JoinedStr | ast.BinOp)]
     return any(LOGGED in text_of(part) for part in parts)
-
-
-def changed_lines(parent: str, code: str) -> int:
-    """Lines taken away plus lines added: the - and + lines of a unified diff without context."""
-    before, after = parent.splitlines(), code.splitlines()
-    if len(before) * len(after) > 9_000_000:  # too many to align in good time: told apart as bags of lines
-        bag, other = Counter(before), Counter(after)
-        return sum((bag - other).values()) + sum((other - bag).values())
-    matcher = difflib.SequenceMatcher(None, before, after)
-    same = sum(size for _, _, size in matcher.get_matching_blocks())
-    return len(before) + len(after) - 2 * same

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, Status
+from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, Status, collect
 from rewardrate.config import AtLeast
-from rewardrate.environments.speedrun import hardware, prompts
+from rewardrate.environments.environment import (
+    Environment,
+    EnvironmentSettings,
+    KnownSolution,
+    Outcomes,
+    RunSetup,
+)
+from rewardrate.environments.speedrun import data, hardware, prompts, seeds
 from rewardrate.environments.speedrun.implementer import (
     DirectImplementer,
     EndpointImplementer,
@@ -19,7 +27,7 @@ from rewardrate.environments.speedrun.implementer import (
 )
 from rewardrate.environments.speedrun.judge import judge
 from rewardrate.environments.speedrun.messages import UNRUN
-from rewardrate.environments.speedrun.race import Race
+from rewardrate.environments.speedrun.race import Race, load
 from rewardrate.environments.speedrun.referee import FIRST_NUMBER, Referee
 from rewardrate.environments.speedrun.replies import PaidReplies
 from rewardrate.environments.speedrun.rewards import RaceRewards, RewardSettings
@@ -36,7 +44,7 @@ UNREACHED = ("endpoint", "prompt-refused")
 MESSAGE_CHARACTERS = 300  # of what a parent came to, in the prompt that shows it
 "Reasons for which an implementer gave no reply at all."
 
-OnDone = Callable[[int, Outcome], None]
+PAID = "paid-replies.jsonl"  # of a run folder: of implementer and judge, for the step under way
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class DirectSettings:
 
 
 @dataclass(frozen=True)
-class RaceSettings:
+class RaceSettings(EnvironmentSettings):
     """How attempts at a race are proposed, implemented, judged and rewarded."""
 
     kind: Literal["speedrun"] = "speedrun"
@@ -68,8 +76,12 @@ class RaceSettings:
     votes: VoteSettings | None = None
     "The model judge; without it only the static judge rules."
 
+    def setup(self, task: str, clock: str) -> RaceSetup:
+        """The race, its data prepared."""
+        return RaceSetup(task, self, clock)
 
-class Speedrun:
+
+class Speedrun(Environment):
     """One race as an environment. `implementer`, `votes` and `machine` replace what the settings would make."""
 
     def __init__(
@@ -81,7 +93,7 @@ class Speedrun:
         *,
         machine: hardware.Hardware | None = None,
     ) -> None:
-        self.race, self.settings = race, settings
+        self.race, self.settings, self.base_code = race, settings, race.baseline
         if settings.static_judge == "off" and settings.votes is None and not race.recompute:
             rule = f"without it nobody would judge the scripts of {race.name}, whose printed losses are believed"
             raise InputError("environment.static_judge", "off", rule, "leave it on, or set [environment.votes]")
@@ -109,11 +121,6 @@ class Speedrun:
                 asking.replies = self._replies
 
     @property
-    def base_code(self) -> str:
-        """What a proposal without a parent changes: the race's own script."""
-        return self.race.baseline
-
-    @property
     def limit_seconds(self) -> float:
         """The cap: what a failure is charged for."""
         return self.race.cap_seconds
@@ -131,63 +138,74 @@ class Speedrun:
             count=self._count,
         )
 
-    def execute(
-        self,
-        replies: Sequence[str],
-        on_done: OnDone | None = None,
-        parents: Sequence[Parent | None] | None = None,
-    ) -> list[Outcome]:
+    def stream(self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None) -> Outcomes:
         """Implement every reply on its parent, judge what came out, run what may run.
 
         Raises InfrastructureError when the implementer or the judge could be had for none of several replies: nothing
-        is charged, and the same command goes on.
+        is charged, and the same command resumes.
         """
         codes = [self.base_code if one is None else one.code for one in parents or [None] * len(replies)]
-        outcomes: dict[int, Outcome] = {}
-
-        def done(place: int, outcome: Outcome) -> None:
-            outcomes[place] = outcome
-            if on_done is not None:
-                on_done(place, outcome)
-
         made = self._implementer.implement(replies, codes)
         asked = [one for one in made if one.asked or one.fault == "infrastructure"]  # the others never reached a model
         _someone_answered([one.message for one in asked if one.reason in UNREACHED], len(asked))
+        left = []
         for place, one in enumerate(made):
             refusal = _not_implemented(one) or self._static(codes[place], one.code) or self._unshowable(one.code)
-            if refusal is not None:
-                done(place, refusal)
-        left = [place for place in range(len(made)) if place not in outcomes]
-        for place, refusal in self._voted([made[place].code for place in left]).items():
-            done(left[place], refusal)
-        left = [place for place in left if place not in outcomes]
-        self.run([made[place].code for place in left], lambda at, outcome: done(left[at], outcome))
+            if refusal is None:
+                left.append(place)
+            else:
+                yield place, refusal
+        voted = self._voted([made[place].code for place in left])
+        for at, refusal in voted.items():
+            yield left[at], refusal
+        left = [place for at, place in enumerate(left) if at not in voted]
+        with contextlib.closing(self._stream([made[place].code for place in left])) as ended:
+            for at, outcome in ended:
+                yield left[at], outcome
         if replies:  # a step that is worked through again from the record executes nothing, and pays for nothing
             self._replies.clear()
-        return [outcomes[place] for place in range(len(replies))]
 
-    def run(
-        self, codes: Sequence[str], on_done: OnDone | None = None, *, numbers: Sequence[int] | None = None
-    ) -> list[Outcome]:
+    def run(self, codes: Sequence[str], *, numbers: Sequence[int] | None = None) -> list[Outcome]:
         """Run scripts as they are, unjudged but by the referee; `numbers` tell repeats of a script apart."""
-        outcomes: dict[int, Outcome] = {}
+        return collect(self._stream(codes, numbers))
 
-        def done(place: int, verdict: Verdict) -> None:
-            outcomes[place] = self.outcome(codes[place], verdict)
-            if on_done is not None:
-                on_done(place, outcomes[place])
-
+    def _stream(self, codes: Sequence[str], numbers: Sequence[int] | None = None) -> Outcomes:
         if codes:
-            self.referee.run(codes, done, numbers=numbers)
-        return [outcomes[place] for place in range(len(codes))]
+            with contextlib.closing(self.referee.stream(codes, numbers=numbers)) as ended:
+                for place, verdict in ended:
+                    yield place, self.outcome(codes[place], verdict)
 
-    def last_word(self, code: str) -> Outcome | None:
-        """The run's best script once more, with another random seed: the best of many had luck with its own."""
+    def known_solutions(self, folder: Path) -> list[KnownSolution]:
+        """The run's seeds. From here on replies of implementer and judge are kept in the run's folder too."""
+        self.keep_replies(folder / PAID)
+        found = [
+            (seed.name, seed.outcome(self.rewards)) for seed in seeds.of_run(self.race, folder, self.settings.seeds)
+        ]
+        return [KnownSolution(name, outcome) for name, outcome in found if outcome.valid]
+
+    def ranking_reward(self, outcome: Outcome, *, priced: bool) -> float:
+        """Reward with its threshold bonuses, or vanilla's whole reward. Paper, equation (nanogpt:reward)."""
+        if not outcome.valid or outcome.score is None:
+            return outcome.reward
+        if not priced:
+            return self.rewards.vanilla(outcome.score, outcome.seconds, valid=True)
+        return outcome.reward + self.rewards.bonus(outcome.score)
+
+    def extra_reward(self, outcome: Outcome, *, priced: bool) -> float:
+        """Threshold bonuses (rpg) or depth (vanilla) of a valid attempt."""
+        if not outcome.valid or not outcome.charged or outcome.score is None:
+            return 0.0
+        return self.rewards.bonus(outcome.score) if priced else self.rewards.depth(outcome.score)
+
+    def vanilla_reward(self, outcome: Outcome) -> float:
+        """What vanilla takes off for time alone. Paper, equation (nanogpt:vanilla); depth is the extra reward."""
+        if not outcome.valid or outcome.score is None:
+            return self.rewards.vanilla(None, outcome.seconds, valid=False)
+        return -self.rewards.spent(outcome.score, outcome.seconds)
+
+    def final_evaluation(self, code: str) -> Outcome | None:
+        """The script once more, with another random seed: the best of many had luck with its own."""
         return self.run([code], numbers=[FIRST_NUMBER - 1])[0]
-
-    def merit(self, reward: float, score: float | None, seconds: float) -> float:
-        """Which of two valid attempts is the better: the race's own objective, whatever the arm."""
-        return self.rewards.vanilla(score, seconds, valid=True)
 
     def outcome(self, code: str, verdict: Verdict) -> Outcome:
         """A verdict as an outcome; its reward is L_ref - L, without bonuses: they never enter the rate."""
@@ -207,6 +225,7 @@ class Speedrun:
             contaminated=verdict.contaminated,
             trains=True if valid else None,
             output=verdict.output,
+            rank_key=self.rewards.vanilla(verdict.val_loss, verdict.seconds, valid=True) if valid else None,
         )
 
     def _static(self, parent: str, code: str) -> Outcome | None:
@@ -239,6 +258,38 @@ class Speedrun:
             elif one.ruling == "no-vote":
                 found[place] = _refusal("sandbox-failure", f"the judge cannot be had: {one.reason}", codes[place])
         return found
+
+
+class RaceSetup(RunSetup):
+    """A race for a recipe."""
+
+    must_match = ("split", "target_loss")
+
+    def __init__(self, task: str, settings: RaceSettings, clock: str) -> None:
+        self.race, self.settings = load(task), settings
+        self.cores = self.race.cores
+        if clock != "wall":
+            raise InputError("sandbox.clock", clock, "a race is run against the wall clock", "wall")
+        if self.race.text:
+            data.make(self.race)
+        data.require(self.race)
+
+    def facts(self) -> Mapping[str, str]:
+        """What the record says of it; reports of a race need its target and its cap."""
+        rules = self.race
+        return {
+            "metric": "validation loss",
+            "direction": "minimize",
+            "race": rules.name,
+            "split": data.split_name(rules),
+            "target_loss": f"{rules.target_loss:g}",
+            "credited_loss": f"{rules.credited_loss:g}",
+            "cap_seconds": f"{rules.cap_seconds:g}",
+        }
+
+    def environment(self, executor: Executor, count: Callable[[str], int]) -> Speedrun:
+        """The race, run by the executor."""
+        return Speedrun(self.race, executor, self.settings, count)
 
 
 def _not_implemented(made: Implemented) -> Outcome | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
 from rewardrate.attempt import FLOOR_SECONDS
@@ -27,7 +27,8 @@ LEAST_KEPT = 64  # validations before the last one whose models come back
 TOGETHER = 16  # attempts whose models are kept at once, at most
 ENOUGH = 0.9  # of the promised memory: whoever had more was killed for going beyond it
 PROOF = "import torch\ntorch.zeros(1, device='cuda').item()\n"
-OnDone = Callable[[int, Verdict], None]
+Verdicts = Generator[tuple[int, Verdict], None, None]
+"(index, verdict) as verdicts are final."
 
 # The main process of the box: it becomes torchrun. Standard output goes to a file, because a pipe's reader keeps only
 # the ends of a long log. Every cache lies in the attempt's own folder, so that no attempt profits from another.
@@ -66,7 +67,7 @@ class Referee:
     def __init__(self, race: Race, executor: Executor, *, minimum: str = "namespaces") -> None:
         data.require(race)
         self.race, self.executor, self.minimum = race, executor, minimum
-        self.local = bool(getattr(executor, "local", True))
+        self.local = executor.local
         if not self.local and race.device == "cuda" and not devices.files(race):
             rule = "attempts are given the GPU device files that this machine has, and it has none"
             raise InputError("race", race.name, rule, "train on a machine with the GPUs of those that run attempts")
@@ -74,18 +75,19 @@ class Referee:
         self._key = splits.key(race.prepared.parent if race.text else default_data())
         self._seal, self._proven = data.seal(race), race.device == "cpu" or not self.local
 
-    def run(
-        self, codes: Sequence[str], on_done: OnDone | None = None, *, numbers: Sequence[int] | None = None
-    ) -> list[Verdict]:
-        """Run every script as train_gpt.py and judge it; verdicts in the order of the scripts.
+    def run(self, codes: Sequence[str], *, numbers: Sequence[int] | None = None) -> list[Verdict]:
+        """Run every script as train_gpt.py and judge it; verdicts in the order of the scripts."""
+        return [verdict for _, verdict in self.stream(codes, numbers=numbers)]
+
+    def stream(self, codes: Sequence[str], *, numbers: Sequence[int] | None = None) -> Verdicts:
+        """Run every script as train_gpt.py and judge it; (index, verdict) in order, after every `at_once` attempts.
 
         `numbers` tell repeats of a script apart: by them, the script and the installation's key a run gets its random
         seed (RACE_SEED). Unless given, equal scripts are counted.
 
         A script that carries too much is refused unrun. What failed on our side is tried once more.
-        `on_done(index, verdict)` as verdicts are final: after every `at_once` attempts. Raises InfrastructureError when
-        the shards are no longer those it began with (no verdict could be compared), or the GPUs of this machine cannot
-        be had: what was judged before stands.
+        Raises InfrastructureError when the shards are no longer those it began with (no verdict could be compared), or
+        the GPUs of this machine cannot be had: what was judged before stands.
         """
         if data.seal(self.race) != self._seal:
             remedy = data.remedy(self.race)
@@ -102,9 +104,7 @@ class Referee:
             if again:
                 verdicts.update(zip(again, self._judged([tries[place] for place in again]), strict=True))
             for place in places:
-                if on_done is not None:
-                    on_done(place, verdicts[place])
-        return [verdicts[place] for place in range(len(codes))]
+                yield place, verdicts.pop(place)
 
     def _overloaded(self, code: str) -> Verdict | None:
         """The refusal of a script that carries more than code: weights, or the text. Its file is all it brings along.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rewardrate import config
-from rewardrate.attempt import FLOOR_SECONDS, Outcome
+from rewardrate.attempt import FLOOR_SECONDS, Outcome, Status
 from rewardrate.config import AtLeast
 from rewardrate.environments.speedrun import edits
 from rewardrate.environments.speedrun.edits import CHARACTERS, EditRefused
@@ -30,6 +30,8 @@ from rewardrate.errors import InputError
 
 SCRIPT, EDITS, RECORD = "train_gpt.py", "edits.txt", "record.toml"
 NO_CHANGE = "NO_CHANGE"
+FOLDER = "seeds"  # of a run folder: what its buffer began with
+BASE = "baseline.py"  # of a run folder: the race's own script, which proposals without a parent change
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,38 @@ class Seed:
         earned = rewards.earned(record.loss) if usable and record.loss is not None else 0.0
         seconds = max(FLOOR_SECONDS, record.seconds)
         message = record.message or f"val_loss {record.loss} in {record.seconds:g} s"
-        return Outcome(usable, earned, record.loss, seconds, message, "ok" if usable else "error", self.code)
+        key = rewards.vanilla(record.loss, seconds, valid=True) if usable else None
+        status: Status = "ok" if usable else "error"
+        return Outcome(usable, earned, record.loss, seconds, message, status, self.code, rank_key=key)
+
+
+def of_run(race: Race, run: Path, given: str | None) -> list[Seed]:
+    """The seeds of a run: those that its folder keeps, or at its beginning those that its recipe names or the race has.
+
+    Kept in the run's folder, so that a resumed run has its own. Only valid ones are kept.
+    """
+    kept = run / FOLDER
+    if not kept.is_dir():
+        known = _known(race, given)
+        run.mkdir(parents=True, exist_ok=True)
+        (run / BASE).write_text(race.baseline, encoding="utf-8")
+        write(kept, known)
+    return read(kept)
+
+
+def _known(race: Race, given: str | None) -> list[Seed]:
+    """The seeds in the folder that a recipe names, or the race's own. Those of another race had another size."""
+    if given:
+        found = read(Path(given), race)
+        if not any(seed.record.valid for seed in found):
+            rule = f"of the {len(found)} seeds (NAME/train_gpt.py or NAME/edits.txt) there none has a valid record"
+            remedy = f"rewardrate speedrun rescore {race.name} --out DIR writes them to DIR/records"
+            raise InputError("environment.seeds", given, rule, remedy)
+    else:
+        own = race.folder.resolve() in race.seeds.parents
+        shared = read(race.seeds, race) if own else []
+        found = [replace(seed, code=race.with_constants(seed.code)) for seed in shared]
+    return [seed for seed in found if seed.record.valid]
 
 
 def read(folder: Path, race: Race | None = None) -> list[Seed]:

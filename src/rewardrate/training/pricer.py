@@ -1,0 +1,207 @@
+"""Algorithm 1 between execution and learning: fit the rate, charge the batch, give the bonus, feed the buffer.
+
+The loop, the sampler of verl, the reward function of TRL and every other engine take this one step, and it holds all
+the state that a run carries from step to step beside the policy's weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewardrate.attempt import Outcome, RateEstimate
+from rewardrate.environments.environment import Environment
+from rewardrate.errors import InputError
+from rewardrate.rates import Accumulators, Horizon
+from rewardrate.rates.estimate import Estimator
+from rewardrate.training.buffer import Solution, SolutionBuffer
+from rewardrate.training.objective import Objective, Overhead
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What one batch came to."""
+
+    rate: RateEstimate
+    "rho, fitted on this batch with all before it."
+    price: float
+    "What was charged for a second: a share of rho, or of what the horizon says; 0 in the arm vanilla."
+    relative: list[float | None]
+    "Reward after paying for the time, without the bonus; None for a failure of the sandbox."
+    bonuses: list[float]
+    outcomes: Sequence[Outcome]
+    "With their overhead."
+
+    @property
+    def rewards(self) -> list[float | None]:
+        """What the learner gets for each attempt; None leaves it out of the gradient."""
+        pairs = zip(self.relative, self.bonuses, strict=True)
+        return [None if left is None else left + bonus for left, bonus in pairs]
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers for a curve; a mean over nothing is left out."""
+        charged = [outcome for outcome in self.outcomes if outcome.charged]
+        valid = [outcome for outcome in charged if outcome.valid]
+        found = {
+            "rate": self.rate.rate,
+            "price": self.price,
+            "valid_share": len(valid) / len(self.outcomes),
+            "left_out": float(len(self.outcomes) - len(charged)),
+        }
+        for name, rows in (
+            ("priced_reward", [reward for reward in self.rewards if reward is not None]),
+            ("seconds", [outcome.seconds for outcome in charged]),
+            ("reward", [outcome.reward for outcome in valid]),
+        ):
+            if rows:
+                found[name] = sum(rows) / len(rows)
+        return found
+
+
+class Pricer:
+    """The reward rate, the chains, the solution buffer and, before a deadline, the horizon of one run.
+
+    `environment` says how its attempts are ranked and rewarded; `deadline` is a chain's share of the budget of script
+    seconds, for the horizon. Row i of a batch is chain i.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        objective: Objective,
+        estimator: Estimator,
+        chains: Accumulators,
+        buffer: SolutionBuffer,
+        *,
+        overhead: Overhead = Overhead(),  # noqa: B008
+        horizon: Horizon | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self.environment, self.objective, self.estimator = environment, objective, estimator
+        self.chains, self.buffer, self.overhead = chains, buffer, overhead
+        self.horizon, self.deadline = horizon, deadline
+
+    @property
+    def priced(self) -> bool:
+        """Whether seconds cost anything in this arm."""
+        return self.objective.arm != "vanilla"
+
+    def parents(self, count: int | None = None) -> list[Solution | None]:
+        """The solutions to improve, best first and from the top again, one a chain; None asks for a first solution."""
+        count = self.chains.chains if count is None else count
+        chosen = self.buffer.select(count)
+        return list(chosen) if chosen else [None] * count
+
+    def charged(self, outcome: Outcome, generation_seconds: float) -> Outcome:
+        """The outcome with its overhead."""
+        return self.overhead.added(outcome, generation_seconds)
+
+    def price(
+        self,
+        step: int,
+        outcomes: Sequence[Outcome],
+        attempts: Sequence[int],
+        parent_codes: Sequence[str | None],
+        generation_seconds: Sequence[float],
+    ) -> Priced:
+        """One step's batch: outcomes with their overhead, their attempt numbers, what each was asked to change.
+
+        A failure of the sandbox enters neither the rate nor the buffer and has no reward. A failure of the policy pays
+        for the limit, and for the overhead that it had too.
+        """
+        rate = self.fit(outcomes)
+        charged = self._price_of_a_second(outcomes, rate)
+        limit = self.environment.limit_seconds
+        limits = [limit + self.overhead.extra(seconds) for seconds in generation_seconds]
+        relative = self.objective.relative(outcomes, charged, limit_seconds=limits)
+        if not self.priced:
+            relative = [
+                left if left is None or (own := self.environment.vanilla_reward(outcome)) is None else own
+                for left, outcome in zip(relative, outcomes, strict=True)
+            ]
+        bonuses = [
+            bonus + self.environment.extra_reward(outcome, priced=self.priced)
+            for bonus, outcome in zip(
+                self.objective.bonuses(outcomes, self.buffer.best_reward), outcomes, strict=True
+            )
+        ]
+        ranking = [self.environment.ranking_reward(outcome, priced=self.priced) for outcome in outcomes]
+        base = self.environment.base_code
+        self.buffer.absorb(
+            outcomes,
+            attempts,
+            step,
+            self.objective.buffer_price(charged),
+            ranking_rewards=ranking,
+            parent_codes=[base if code is None else code for code in parent_codes],
+        )
+        return Priced(rate, self.objective.price(charged), relative, bonuses, outcomes)
+
+    def fit(self, outcomes: Sequence[Outcome]) -> RateEstimate:
+        """Rho after these outcomes, from the chains' totals."""
+        self.chains.update(
+            [outcome.reward for outcome in outcomes],
+            [outcome.seconds for outcome in outcomes],
+            [outcome.valid for outcome in outcomes],
+            present=[outcome.charged for outcome in outcomes],
+        )
+        return self.chains.fit(self.estimator)
+
+    def _price_of_a_second(self, outcomes: Sequence[Outcome], rate: RateEstimate) -> float:
+        """rho, or what a second can still earn before the deadline; the objective charges its share of it."""
+        if self.horizon is None or self.deadline is None:
+            return rate.rate
+        charged = [outcome for outcome in outcomes if outcome.charged]
+        return self.horizon.update(
+            [outcome.reward if outcome.valid else 0.0 for outcome in charged],
+            [outcome.seconds for outcome in charged],
+            chains=self.chains.chains,
+            deadline=self.deadline,
+        )
+
+    def start_with(self, folder: Any) -> None:
+        """Fill the empty buffer with the solutions that a run in this folder starts with."""
+        known = self.environment.known_solutions(folder)
+        self.buffer.start_with(
+            [
+                Solution(
+                    attempt=-number,
+                    code=one.outcome.code,
+                    message=one.outcome.message,
+                    reward=one.outcome.reward,
+                    seconds=one.outcome.seconds,
+                    step=0,
+                    record=one.outcome.reward,
+                    ranking_reward=self.environment.ranking_reward(one.outcome, priced=self.priced),
+                    seed=one.name,
+                )
+                for number, one in enumerate(known, start=1)
+            ]
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to resume, as plain JSON: a state by name."""
+        return {name: part.state_dict() for name, part in self._parts().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume from a saved state; one that does not fit is refused, and nothing is changed."""
+        parts = self._parts()
+        missing = [name for name in parts if name not in state]
+        if missing == ["horizon"]:
+            rule = "the run was begun without a deadline, and its price knows nothing of the steps so far"
+            raise InputError("budget.script_seconds", self.deadline, rule, "use another --out")
+        if missing:
+            raise InputError("state", sorted(state), f"it lacks {', '.join(missing)}")
+        before = self.state_dict()
+        try:
+            for name, part in parts.items():
+                part.load_state_dict(state[name])
+        except InputError:
+            for name, part in parts.items():
+                part.load_state_dict(before[name])
+            raise
+
+    def _parts(self) -> dict[str, Any]:
+        parts = {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer}
+        return parts if self.horizon is None else parts | {"horizon": self.horizon}
