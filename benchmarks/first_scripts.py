@@ -30,7 +30,6 @@ from rewardrate import config
 from rewardrate.attempt import Outcome, Proposal
 from rewardrate.policies import LanguageModelPolicy, load_model
 from rewardrate.training.recipe import Recipe
-from rewardrate.training.worlds import world
 
 
 def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
@@ -90,7 +89,7 @@ def main() -> None:
     rows = []
     with first.sandbox.make() as pool:
         for task, recipe in recipes.items():
-            environment = world(recipe).environment(pool, policy)
+            environment = recipe.setup().environment(pool, policy.count)
             start = time.monotonic()
             proposals = policy.propose([environment.prompt()] * args.replies, args.seed)
             drawn = time.monotonic()

@@ -24,6 +24,7 @@ from first_scripts import wilson
 
 from rewardrate import config
 from rewardrate.attempt import Outcome, Parent
+from rewardrate.environments.environment import Outcomes
 from rewardrate.environments.speedrun import catalogue, race
 from rewardrate.environments.speedrun.edits import EditRefused
 from rewardrate.environments.speedrun.environment import Speedrun
@@ -36,12 +37,10 @@ from rewardrate.training.recipe import Recipe
 class Unrun(Speedrun):
     """The race, but what may run is told as it is, instead of being run."""
 
-    def run(self, codes: Sequence[str], on_done: Any = None) -> list[Outcome]:
+    def run_each(self, codes: Sequence[str], numbers: Sequence[int] | None = None) -> Outcomes:
         """Every one would be run."""
-        outcomes = [Outcome(True, 0.0, None, 0.1, "not run", "ok", code) for code in codes]
-        for place, outcome in enumerate(outcomes):
-            on_done(place, outcome)
-        return outcomes
+        for place, code in enumerate(codes):
+            yield place, Outcome(True, 0.0, None, 0.1, "not run", "ok", code)
 
 
 def line(name: str, parents: Sequence[Parent], outcomes: Sequence[Outcome]) -> dict[str, Any]:

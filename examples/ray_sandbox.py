@@ -15,9 +15,12 @@ def main():
     with Pool(repeats=0) as pool:
         here = pool.run(jobs)
     with RayExecutor(repeats=0) as cluster:  # + instead of Pool
-        there = cluster.run(jobs, on_done=lambda index, result: print(f"script {index}: {result.seconds:.2f} s"))
-    print([result.stdout.strip() for result in there])
-    assert [result.stdout for result in here] == [result.stdout for result in there]
+        there = {}
+        for index, result in cluster.stream(jobs):
+            there[index] = result
+            print(f"script {index}: {result.seconds:.2f} s")
+    print([there[index].stdout.strip() for index in range(len(jobs))])
+    assert [result.stdout for result in here] == [there[index].stdout for index in range(len(jobs))]
 
 
 if find_spec("ray") is None:

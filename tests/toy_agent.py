@@ -11,16 +11,18 @@ from pathlib import Path
 import numpy as np
 
 from rewardrate.attempt import Outcome, Proposal
+from rewardrate.environments import Environment
 from rewardrate.rates import NIW, Accumulators
 from rewardrate.runlog import RunLog
 from rewardrate.training.buffer import SolutionBuffer
 from rewardrate.training.loop import Budget, Loop
 from rewardrate.training.objective import Objective
+from rewardrate.training.pricer import Pricer
 
 ARMS = {"quick": (1.0, 1.0), "slow": (1.5, 5.0)}  # reward, seconds
 
 
-class TwoArms:
+class TwoArms(Environment):
     """The environment: a reply names an arm. Deterministic; counts how often each attempt was executed."""
 
     limit_seconds = 10.0
@@ -31,8 +33,7 @@ class TwoArms:
     def prompt(self, parent=None):
         return [{"role": "user", "content": parent.code if parent else "go"}]
 
-    def execute(self, replies, on_done=None, parents=None):
-        outcomes = []
+    def stream(self, replies, parents=None):
         for place, reply in enumerate(replies):
             if self.tally is not None:
                 with open(self.tally, "a") as file:
@@ -40,11 +41,10 @@ class TwoArms:
             time.sleep(self.pause)
             reward, seconds = ARMS.get(reply.split()[0], (0.0, 1.0))
             valid = reward > 0
-            outcome = Outcome(valid, reward, reward, seconds, f"earned {reward}", "ok" if valid else "error", reply)
-            outcomes.append(outcome)
-            if on_done:
-                on_done(place, outcome)
-        return outcomes
+            yield (
+                place,
+                Outcome(valid, reward, reward, seconds, f"earned {reward}", "ok" if valid else "error", reply),
+            )
 
 
 class Softmax:
@@ -93,15 +93,23 @@ class Softmax:
 def loop(folder, *, arm="rpg", seed=0, steps=60, batch=16, environment=None, every=1, **changes):
     """A loop in `folder`, new or resumed."""
     log = RunLog.open(folder) if RunLog.exists(folder) else RunLog.create(folder, "", {"arm": arm})
+    environment, budget = environment or TwoArms(), changes.pop("budget", Budget(steps=steps))
+    deadline = None if budget.script_seconds is None else budget.script_seconds / batch
+    pricing = {name: changes.pop(name) for name in ("overhead", "horizon") if name in changes}
     return Loop(
-        environment=environment or TwoArms(),
+        environment=environment,
         policy=Softmax(),
-        estimator=NIW(seed=seed),
-        chains=Accumulators(batch),
-        buffer=SolutionBuffer(10 * batch),
-        objective=Objective(arm=arm, bonus=0.0),
+        pricer=Pricer(
+            environment,
+            Objective(arm=arm, bonus=0.0),
+            NIW(seed=seed),
+            Accumulators(batch),
+            buffer=SolutionBuffer(10 * batch),
+            deadline=deadline,
+            **pricing,
+        ),
         log=log,
-        budget=changes.pop("budget", Budget(steps=steps)),
+        budget=budget,
         seed=seed,
         checkpoint_every=every,
         **changes,

@@ -8,6 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from rewardrate.attempt import Outcome
+from rewardrate.environments import Environment
 from rewardrate.policies import LanguageModelPolicy, LearnerSettings, SamplingSettings
 from rewardrate.policies.models import LanguageModel
 from rewardrate.rates import NIW, Accumulators
@@ -15,6 +16,7 @@ from rewardrate.runlog import RunLog
 from rewardrate.training.buffer import SolutionBuffer
 from rewardrate.training.loop import Budget, Loop
 from rewardrate.training.objective import Objective
+from rewardrate.training.pricer import Pricer
 
 END, GO = "<end>", "go"
 SAMPLING = SamplingSettings(temperature=1.0, top_p=1.0, top_k=0, presence_penalty=0.0, new_tokens=1)
@@ -24,7 +26,7 @@ LEARNER = LearnerSettings(
 
 
 @dataclasses.dataclass
-class World:
+class World(Environment):
     """An arm a word: (reward, seconds) or (reward, seconds, status). Any other reply is a failure of a second."""
 
     arms: dict
@@ -38,20 +40,15 @@ class World:
     def prompt(self, parent=None):
         return [{"role": "user", "content": f"{parent.code} {GO}" if parent else GO}]
 
-    def execute(self, replies, on_done=None, parents=None):
+    def stream(self, replies, parents=None):
         self.steps += 1
         arms = self.change[1] if self.change and self.steps >= self.change[0] else self.arms
         factors = np.exp(self.noise * np.random.default_rng(self.steps).normal(size=len(replies)))
-        outcomes = []
         for place, reply in enumerate(replies):
             word = reply.strip()
             reward, seconds, *status = arms.get(word, (0.0, 1.0, "error"))
             status = status[0] if status else "ok"
-            outcome = Outcome(status == "ok", reward, reward, seconds * factors[place], status, status, word)
-            outcomes.append(outcome)
-            if on_done:
-                on_done(place, outcome)
-        return outcomes
+            yield place, Outcome(status == "ok", reward, reward, seconds * factors[place], status, status, word)
 
 
 def language(words, seed):
@@ -82,10 +79,13 @@ def loop(folder, world, *, seed=0, steps=50, batch=16, objective=None, learner=L
     return Loop(
         environment=world,
         policy=policy,
-        estimator=changes.pop("estimator", None) or NIW(seed=seed),
-        chains=Accumulators(batch, window=changes.pop("window", None)),
-        buffer=SolutionBuffer(10 * batch),
-        objective=objective or Objective(bonus=0.0, penalty=-1.0),
+        pricer=Pricer(
+            world,
+            objective or Objective(bonus=0.0, penalty=-1.0),
+            changes.pop("estimator", None) or NIW(seed=seed),
+            Accumulators(batch, window=changes.pop("window", None)),
+            buffer=SolutionBuffer(10 * batch),
+        ),
         log=log,
         budget=Budget(steps=steps),
         seed=seed,
@@ -97,7 +97,7 @@ def loop(folder, world, *, seed=0, steps=50, batch=16, objective=None, learner=L
 def shares(run):
     """Probability of replying with each arm, over the prompts that the next step would ask."""
     language, found = run.policy.language, dict.fromkeys(run.environment.arms, 0.0)
-    parents = run.parents()
+    parents = run.pricer.parents()
     for parent in parents:
         tokens = language.encode(run.environment.prompt(parent))
         with torch.no_grad():

@@ -6,14 +6,18 @@ import json
 import numpy as np
 import pytest
 
+import toy_agent
+
 pytest.importorskip("sklearn", reason="needs the agent extra")
 
 from rewardrate import config
 from rewardrate.attempt import Outcome
+from rewardrate.environments import Environment
 from rewardrate.errors import InputError
-from rewardrate.rates import Accumulators
+from rewardrate.runlog import RunLog
 from rewardrate.sandbox import Pool
 from rewardrate.scale import PricedBatch
+from rewardrate.training.loop import Budget, Loop
 from rewardrate.training.recipe import Recipe
 
 ROWS = 6
@@ -36,22 +40,34 @@ def outcomes(rng):
     return found
 
 
-def test_rewards_are_those_of_the_loop_over_several_steps(recipe):
+def test_rewards_rates_and_parents_are_those_of_the_loop_itself(recipe, tmp_path):
+    """The loop runs on made outcomes; the batch is given the same, and must say what the loop's record says."""
     rng = np.random.default_rng(0)
-    batch = PricedBatch(recipe, Pool())
-    estimator, chains, buffer = recipe.make_estimator(), Accumulators(ROWS), recipe.make_buffer()
-    for step in (1, 2, 3):
-        rows = outcomes(rng)
-        chains.update([r.reward for r in rows], [r.seconds for r in rows], [r.valid for r in rows])
-        rate = chains.fit(estimator)
-        limit = batch.environment.limit_seconds
-        expected = recipe.objective.rewards(rows, rate, buffer.best_reward, limit_seconds=limit)
-        numbers = range(1 + (step - 1) * ROWS, 1 + step * ROWS)
-        buffer.absorb(rows, numbers, step, recipe.objective.price(rate))
-        priced = batch.price(rows)
-        assert priced.rewards == expected
-        assert [solution.code for solution in batch.buffer] == [solution.code for solution in buffer]
-        assert priced.metrics()["rate"] == rate.rate
+    made = [outcomes(rng) for _ in range(4)]
+
+    class Made(Environment):
+        limit_seconds = 10.0
+        step = 0
+
+        def prompt(self, parent=None):
+            return [{"role": "user", "content": parent.code if parent else "go"}]
+
+        def stream(self, replies, parents=None):
+            yield from enumerate(made[self.step])
+            self.step += 1
+
+    environment, pricer = Made(), recipe.make_pricer(Made())
+    log, budget = RunLog.create(tmp_path / "run", "", {}), Budget(steps=len(made))
+    with log:
+        Loop(environment=environment, policy=toy_agent.Softmax(), pricer=pricer, log=log, budget=budget).run()
+        batch = PricedBatch(recipe, Pool())
+        for rows, step in zip(made, log.steps(), strict=True):
+            priced = batch.price(rows)
+            recorded = log.attempts(step.step)
+            assert priced.relative == [row.relative_reward for row in recorded]
+            assert priced.bonuses == [row.bonus for row in recorded]
+            assert priced.metrics()["rate"] == step.rate.rate
+    assert [one.attempt for one in batch.parents()] == [one.attempt for one in pricer.parents()]
 
 
 def test_a_row_that_never_came_back_is_left_out_of_everything(recipe):
@@ -60,7 +76,7 @@ def test_a_row_that_never_came_back_is_left_out_of_everything(recipe):
     priced = batch.price([None, *rows[1:]])
     assert priced.rewards[0] is None
     assert None not in priced.rewards[1:]
-    assert batch.chains.seconds[0] == 0
+    assert batch.pricer.chains.seconds[0] == 0
     assert priced.metrics()["left_out"] == 1
 
 

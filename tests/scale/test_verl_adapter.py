@@ -16,7 +16,7 @@ import pytest
 import chat_server
 from rewardrate import config
 from rewardrate.attempt import Outcome
-from rewardrate.rates import Accumulators
+from rewardrate.environments.environment import RewardRules
 from rewardrate.scale import step_lines
 from rewardrate.training.recipe import Recipe
 
@@ -56,22 +56,18 @@ def trained_on(out, step):
 def ours(rows, batch):
     """Rewards by our own loop's parts, from the outcomes alone: {(step, chain): reward}, and the rates."""
     recipe = config.load(Recipe, config.find_recipe("laptop"), [f"batch={batch}"])
-    estimator, chains = recipe.make_estimator(), Accumulators(batch)
-    buffer, found, rates = recipe.make_buffer(), {}, []
+    rules = RewardRules()
+    rules.limit_seconds = LIMIT_SECONDS
+    pricer, found, rates = recipe.make_pricer(rules), {}, []
     names = set(Outcome.__dataclass_fields__)
     for step in sorted({row["step"] for row in rows}):
         mine = sorted((row for row in rows if row["step"] == step), key=lambda row: row["chain"])
         outcomes = [Outcome(**{name: row[name] for name in names}) for row in mine]
         assert [row["chain"] for row in mine] == list(range(batch))
-        columns = [[getattr(outcome, name) for outcome in outcomes] for name in ("reward", "seconds", "valid")]
-        chains.update(*columns, present=[outcome.charged for outcome in outcomes])
-        rate = chains.fit(estimator)
-        rewards = recipe.objective.rewards(outcomes, rate, buffer.best_reward, limit_seconds=LIMIT_SECONDS)
-        numbers = range(1 + (step - 1) * batch, 1 + step * batch)
-        buffer.absorb(outcomes, numbers, step, recipe.objective.price(rate))
-        found |= {(step, chain): reward for chain, reward in enumerate(rewards)}
-        rates.append(rate.rate)
-    return found, rates, buffer
+        priced = pricer.price(outcomes, step=step, attempts=range(1 + (step - 1) * batch, 1 + step * batch))
+        found |= {(step, chain): reward for chain, reward in enumerate(priced.rewards)}
+        rates.append(priced.rate.rate)
+    return found, rates, pricer.buffer
 
 
 def check(out, batch):

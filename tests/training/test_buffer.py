@@ -212,7 +212,7 @@ def test_a_solution_knows_its_key():
     assert Solution(1, "", "", 0.9, 4.0, 1, 0.9).key(0.1) == pytest.approx(0.5)
 
 
-# ---------------------------------------------------------------- the race: seeds, worth, large edits
+# ---------------------------------------------------------------- the race: seeds, ranking rewards, large edits
 
 
 def seed(number, reward, name, seconds=10.0):
@@ -221,21 +221,21 @@ def seed(number, reward, name, seconds=10.0):
 
 def test_seeds_are_planted_before_the_first_step_and_have_no_attempt_number():
     buffer = SolutionBuffer(10)
-    buffer.plant([seed(1, 5.0, "a"), seed(2, 6.0, "b")])
+    buffer.start_with([seed(1, 5.0, "a"), seed(2, 6.0, "b")])
     assert [(one.seed, one.number) for one in buffer] == [("b", None), ("a", None)]
     buffer.absorb([outcome(7.0, 10.0, "child")], [1], 1, 0.0)
     assert [one.number for one in buffer] == [1, None, None]
     with pytest.raises(InputError, match="not empty any more"):
-        buffer.plant([seed(3, 1.0, "c")])
+        buffer.start_with([seed(3, 1.0, "c")])
 
 
 def test_what_a_solution_is_ranked_by_need_not_be_its_reward():
     buffer = SolutionBuffer(10)
-    buffer.absorb([outcome(7.0, 5.0, "a"), outcome(6.0, 5.0, "b")], [1, 2], 1, 0.0, worth=[-900.0, -800.0])
+    buffer.absorb([outcome(7.0, 5.0, "a"), outcome(6.0, 5.0, "b")], [1, 2], 1, 0.0, ranking_rewards=[-900.0, -800.0])
     assert numbers(buffer) == [2, 1]
     assert buffer.best_reward == 7.0
-    with pytest.raises(InputError, match="worth"):
-        buffer.absorb([outcome(1.0, 1.0, "c")], [3], 2, 0.0, worth=[])
+    with pytest.raises(InputError, match="ranking_rewards"):
+        buffer.absorb([outcome(1.0, 1.0, "c")], [3], 2, 0.0, ranking_rewards=[])
 
 
 def test_half_of_the_slots_go_to_large_edits_and_a_solution_may_have_both():
@@ -257,8 +257,8 @@ def test_without_large_edits_all_slots_go_to_the_best():
 
 def test_a_state_with_seeds_and_quota_comes_back_and_one_of_before_still_loads():
     first = SolutionBuffer(10, large=LargeEdits(0.5, 3))
-    first.plant([seed(1, 5.0, "a")])
-    first.absorb([outcome(7.0, 10.0, "x\ny\nz\nw")], [1], 1, 0.0, worth=[9.0], parent_codes=["q"])
+    first.start_with([seed(1, 5.0, "a")])
+    first.absorb([outcome(7.0, 10.0, "x\ny\nz\nw")], [1], 1, 0.0, ranking_rewards=[9.0], parent_codes=["q"])
     again = SolutionBuffer(10, large=LargeEdits(0.5, 3))
     again.load_state_dict(json.loads(json.dumps(first.state_dict())))
     assert list(again) == list(first)

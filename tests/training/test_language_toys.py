@@ -62,11 +62,11 @@ def test_a_run_that_breaks_down_between_checkpoints_goes_on_from_its_record_bit_
     class Breaks(World):
         at: int = 0
 
-        def execute(self, replies, on_done=None, parents=None):
+        def stream(self, replies, parents=None):
             if self.steps + 1 == self.at:
-                super().execute(replies[:5], on_done)  # five attempts are on record when the power fails
+                yield from super().stream(replies[:5])  # five attempts are on record when the power fails
                 raise RuntimeError("no power")
-            return super().execute(replies, on_done, parents)
+            yield from super().stream(replies, parents)
 
     learner = dataclasses.replace(toy_language.LEARNER, critic="own", kl_coefficient=1e-3, epochs=2, mini_batch=8)
     ends = []

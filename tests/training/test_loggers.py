@@ -220,8 +220,8 @@ def test_a_mark_comes_back_from_disk_and_keeps_the_runs_name(tmp_path):
 
 def test_a_step_without_a_valid_attempt_has_no_reward_curve_but_all_others(tmp_path):
     class Broken(toy_agent.TwoArms):
-        def execute(self, replies, on_done=None, parents=None):
-            return super().execute(["nothing"] * len(replies), on_done)
+        def stream(self, replies, parents=None):
+            return super().stream(["nothing"] * len(replies), parents)
 
     loop = toy_agent.loop(tmp_path / "run", steps=1, batch=4, environment=Broken())
     with loop.log:

@@ -80,11 +80,12 @@ def test_a_run_begun_without_a_deadline_cannot_get_one(tmp_path):
 @pytest.mark.parametrize(("price_in", "paid", "ranked"), [("both", 1, 1), ("reward", 1, 0), ("buffer", 0, 1)])
 def test_seconds_are_paid_for_where_the_objective_says(price_in, paid, ranked, tmp_path):
     loop = toy_agent.loop(tmp_path / "run", steps=1, batch=8)
-    loop.estimator, loop.objective = Fixed(0.25), dataclasses.replace(loop.objective, price_in=price_in)
+    loop.pricer.estimator = Fixed(0.25)
+    loop.pricer.objective = dataclasses.replace(loop.pricer.objective, price_in=price_in)
     loop.run()
     rows = loop.log.attempts()
     assert all(row.relative_reward == row.reward - 0.25 * paid * row.seconds for row in rows)
-    first = loop.buffer.select(1)[0]
+    first = loop.pricer.buffer.select(1)[0]
     assert first.seconds == (1.0 if ranked else 5.0)  # 1 - 0.25 beats 1.5 - 1.25, and 1.5 beats 1
     loop.log.close()
 
@@ -156,18 +157,15 @@ def test_a_run_ends_at_the_first_limit_and_its_last_step_has_a_checkpoint(tmp_pa
 
 def test_a_failure_of_the_sandbox_enters_nothing_but_the_record(tmp_path):
     class Shaky(toy_agent.TwoArms):
-        def execute(self, replies, on_done=None, parents=None):
-            outcomes = super().execute(replies)
+        def stream(self, replies, parents=None):
             broken = Outcome(False, 0.0, None, 3.0, "no cgroup", "sandbox-failure", "")
-            outcomes = [broken if place == 0 else outcome for place, outcome in enumerate(outcomes)]
-            for place, outcome in enumerate(outcomes):
-                on_done(place, outcome)
-            return outcomes
+            for place, outcome in super().stream(replies, parents):
+                yield place, broken if place == 0 else outcome
 
     loop = toy_agent.loop(tmp_path / "run", steps=2, environment=Shaky())
     loop.run()
-    assert loop.chains.seconds[0] == 0
-    assert (loop.chains.seconds[1:] > 0).all()
+    assert loop.pricer.chains.seconds[0] == 0
+    assert (loop.pricer.chains.seconds[1:] > 0).all()
     first = loop.log.attempts()[0]
     assert (first.status, first.relative_reward) == ("sandbox-failure", None)
     assert [event.kind for event in loop.log.events()].count("sandbox-failure") == 2
@@ -179,13 +177,10 @@ class Broken(toy_agent.TwoArms):
 
     mended = False
 
-    def execute(self, replies, on_done=None, parents=None):
-        if self.mended:
-            return super().execute(replies, on_done, parents)
+    def stream(self, replies, parents=None):
         broken = Outcome(False, 0.0, None, 3.0, "no cgroup", "sandbox-failure", "")
-        for place in range(len(replies)):
-            on_done(place, broken)
-        return [broken] * len(replies)
+        for place, outcome in super().stream(replies, parents):
+            yield place, outcome if self.mended else broken
 
 
 @pytest.mark.parametrize("every", [1, 3])
@@ -211,7 +206,7 @@ def test_a_failure_pays_for_the_limit_and_for_all_overhead_that_it_had(tmp_path,
             return [dataclasses.replace(one, text="nothing", seconds=20.0 + row) for row, one in enumerate(found)]
 
     loop = toy_agent.loop(tmp_path / "run", steps=1, batch=4, overhead=Overhead(seconds=2.0, generation=generation))
-    loop.policy, loop.estimator = Slowly(), Fixed(0.1)
+    loop.policy, loop.pricer.estimator = Slowly(), Fixed(0.1)
     with loop.log:
         loop.run()
         left = [attempt.relative_reward for attempt in loop.log.attempts()]
@@ -278,12 +273,13 @@ def test_every_reply_is_executed_on_the_parent_it_was_proposed_for_also_after_a_
             super().__init__()
             self.seen, self.breaks_at = seen, breaks_at
 
-        def execute(self, replies, on_done=None, parents=None):
+        def stream(self, replies, parents=None):
             for place, (reply, parent) in enumerate(zip(replies, parents, strict=True)):
                 if len(self.seen) == self.breaks_at:
                     raise RuntimeError("no power")
                 self.seen[reply] = None if parent is None else parent.code
-                super().execute([reply], lambda _, outcome, place=place: on_done(place, outcome))
+                for _, outcome in super().stream([reply]):
+                    yield place, outcome
 
     seen = {}
     loop = toy_agent.loop(tmp_path / "run", steps=4, batch=4, every=3, environment=Edits(seen, breaks_at=10))
@@ -297,3 +293,35 @@ def test_every_reply_is_executed_on_the_parent_it_was_proposed_for_also_after_a_
     assert len(attempts) == len(seen) == 16
     assert all(seen[attempt.reply] == codes.get(attempt.parent) for attempt in attempts)
     assert sum(parent is not None for parent in seen.values()) == 12
+
+
+def test_an_environment_that_loses_a_row_is_named_and_nothing_is_learnt_from_the_rest(tmp_path):
+    class Forgets(toy_agent.TwoArms):
+        def stream(self, replies, parents=None):
+            yield from list(super().stream(replies, parents))[1:]
+
+    loop = toy_agent.loop(tmp_path / "run", steps=2, batch=4, environment=Forgets())
+    with loop.log, pytest.raises(InputError, match=r"rows \[0\].*without an outcome"):
+        loop.run()
+    loop = toy_agent.loop(tmp_path / "run", steps=2, batch=4)
+    with loop.log:
+        loop.run()
+        assert [attempt.id for attempt in loop.log.attempts()] == list(range(1, 9))
+
+
+def test_what_an_environment_still_runs_ends_when_the_loop_ends_with_an_error(tmp_path):
+    ended = []
+
+    class Slow(toy_agent.TwoArms):
+        def stream(self, replies, parents=None):
+            try:
+                yield from super().stream(replies, parents)
+            finally:
+                ended.append(True)
+
+    loop = toy_agent.loop(tmp_path / "run", steps=1, batch=4, environment=Slow())
+    loop.on_attempt = lambda place, outcome: 1 / 0
+    with loop.log, pytest.raises(ZeroDivisionError) as caught:
+        loop.run()
+    assert ended == [True], "also while the error's traceback is kept"
+    assert caught.value is not None

@@ -25,7 +25,10 @@ def outcome(reward, seconds, status="ok"):
 
 
 def rewards(objective, outcomes, rate, best_before=math.inf):
-    return objective.rewards(outcomes, rate, best_before, limit_seconds=LIMIT)
+    """What the learner gets: relative reward plus bonus."""
+    left = objective.relative(outcomes, rate, limit_seconds=LIMIT)
+    bonuses = objective.bonuses(outcomes, best_before)
+    return [None if one is None else one + bonus for one, bonus in zip(left, bonuses, strict=True)]
 
 
 def choice(objective, scripts, rate):

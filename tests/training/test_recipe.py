@@ -1,6 +1,7 @@
 import pytest
 
 from rewardrate import config
+from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Fixed, RobbinsMonro, Totals
 from rewardrate.training.recipe import Recipe
@@ -74,11 +75,17 @@ def test_an_arm_changes_nothing_else():
 
 
 def test_the_price_that_knows_the_deadline_needs_one():
-    recipe = config.load(Recipe, config.find_recipe("laptop"), ["budget.script_seconds=100"]).with_arm("horizon")
-    assert recipe.make_horizon() is not None
-    assert recipe.with_arm("rpg").make_horizon() is None
-    assert recipe.with_arm("horizon").with_arm("vanilla").make_horizon() is None
-    assert config.load(Recipe, config.find_recipe("laptop"), []).with_arm("horizon").make_horizon() is None
+    given = ["budget.script_seconds=160"]
+    recipe = config.load(Recipe, config.find_recipe("laptop"), given).with_arm("horizon")
+
+    def horizon(recipe):
+        return recipe.make_pricer(RewardRules()).horizon
+
+    assert horizon(recipe) is not None
+    assert recipe.make_pricer(RewardRules()).deadline == 10.0, "of each of the 16 chains"
+    assert horizon(recipe.with_arm("rpg")) is None
+    assert horizon(recipe.with_arm("horizon").with_arm("vanilla")) is None
+    assert horizon(config.load(Recipe, config.find_recipe("laptop"), []).with_arm("horizon")) is None
 
 
 def test_the_race_recipe_has_the_numbers_of_the_paper():

@@ -26,19 +26,32 @@ class KnownSolution:
     "What it came to; its `code` is the script."
 
 
-class Environment(ABC):
-    """A problem whose actions take time. Three things must be told; the others have a default that most kinds keep.
+class RewardRules:
+    """How attempts are rewarded and ranked. The defaults are the paper's for machine-learning tasks."""
 
-    `rewardrate environment check module:Name` checks an implementation (rewardrate.environments.contract).
-    """
-
+    limit_seconds: float
+    "The longest an attempt may take: what a failure is charged for."
     base_code: str | None = None
     "What a proposal without a parent changes; None where it starts from nothing."
 
-    @property
-    @abstractmethod
-    def limit_seconds(self) -> float:
-        """The longest an attempt may take: what a failure is charged for."""
+    def ranking_reward(self, outcome: Outcome, *, priced: bool) -> float:
+        """What the solution buffer ranks a valid attempt by, before it pays for its seconds (`priced`: arm rpg)."""
+        return outcome.reward
+
+    def extra_reward(self, outcome: Outcome, *, priced: bool) -> float:
+        """Reward for the learner alone, on top of the attempt's own: it does not enter the rate."""
+        return 0.0
+
+    def vanilla_reward(self, outcome: Outcome) -> float | None:
+        """The reward of the arm vanilla, where it is not the attempt's reward or the objective's penalty."""
+        return None
+
+
+class Environment(RewardRules, ABC):
+    """A problem whose actions take time. `limit_seconds`, `prompt` and `stream` must be written.
+
+    `rewardrate environment check module:Name` checks an implementation (rewardrate.environments.contract).
+    """
 
     @abstractmethod
     def prompt(self, parent: Parent | None = None) -> list[Message]:
@@ -54,18 +67,6 @@ class Environment(ABC):
     def execute(self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None) -> list[Outcome]:
         """Run every reply; outcomes in the order of the replies."""
         return collect(self.stream(replies, parents))
-
-    def ranking_reward(self, outcome: Outcome, *, priced: bool) -> float:
-        """What the solution buffer ranks a valid attempt by, before it pays for its seconds (`priced`: arm rpg)."""
-        return outcome.reward
-
-    def extra_reward(self, outcome: Outcome, *, priced: bool) -> float:
-        """Reward for the learner alone, on top of the attempt's own: it does not enter the rate."""
-        return 0.0
-
-    def vanilla_reward(self, outcome: Outcome) -> float | None:
-        """The reward of the arm vanilla, where it is not the attempt's reward or the objective's penalty."""
-        return None
 
     def known_solutions(self, folder: Path) -> list[KnownSolution]:
         """The solutions that a run in this folder starts with. Called once, before the first step of every process."""

@@ -38,10 +38,14 @@ class Executor(ABC):
     def stream(self, jobs: Sequence[Job]) -> Results:
         """Run the jobs; (index, result) as each ends, every index once. Closing the iterator ends what still runs."""
 
-    def run(self, jobs: Sequence[Job]) -> list[Result]:
-        """Run the jobs; results in their order."""
+    def run(self, jobs: Sequence[Job], *, on_done: Callable[[int, Result], None] | None = None) -> list[Result]:
+        """Run the jobs; results in their order. `on_done(index, result)` in the caller's thread as each ends."""
+        results: dict[int, Result] = {}
         with contextlib.closing(self.stream(jobs)) as ended:
-            results = dict(ended)
+            for index, result in ended:
+                results[index] = result
+                if on_done is not None:
+                    on_done(index, result)
         return [results[index] for index in range(len(jobs))]
 
     def close(self) -> None:  # noqa: B027, not every executor has something to end
@@ -98,9 +102,7 @@ class Pool(Executor):
         priced = [self._priced(job) for job in jobs]
         for job in priced:
             check(job)
-        if not priced:
-            return (pair for pair in ())
-        most = max(1, len(cores.usable()) // min(job.limits.cores for job in priced))
+        most = max(1, len(cores.usable()) // min((job.limits.cores for job in priced), default=1))
         return _Work(priced, min(self.slots or most, most, len(priced)), self._measure).results()
 
     def _priced(self, job: Job) -> Job:

@@ -66,10 +66,10 @@ class PricedBatch:
         ]
         first = self.step * size + 1
         priced = self.pricer.price(
+            rows,
             step=self.step + 1,
-            outcomes=rows,
             attempts=range(first, first + size),
-            parent_codes=parent_codes or [None] * size,
+            parent_codes=parent_codes,
             generation_seconds=spent,
         )
         self.step += 1

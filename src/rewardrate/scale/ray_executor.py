@@ -98,9 +98,11 @@ class RayExecutor(Executor):
         """
         priced = [self._priced(job) for job in jobs]
         data = {path: self._digest(Path(path)) for path in {str(path) for job in priced for path in job.data.values()}}
-        return self._results(priced, data) if priced else (pair for pair in ())
+        return self._results(priced, data)
 
     def _results(self, priced: Sequence[Job], data: Mapping[str, str]) -> Results:
+        if not priced:
+            return
         self._looked = 0.0
         need = max(job.limits.cores for job in priced)
         runs = 1 + self._settings["repeats"]

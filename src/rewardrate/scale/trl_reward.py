@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rewardrate.attempt import Outcome
 from rewardrate.checks import at_least, finite
+from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
-from rewardrate.rates import NIW, Accumulators, RateEstimate, relative_reward
+from rewardrate.rates import NIW, Accumulators
 from rewardrate.rates.estimate import Estimator
+from rewardrate.rates.rows import check_rows
+from rewardrate.training.objective import Objective
+from rewardrate.training.pricer import Pricer
 
 
 class PricedReward:
@@ -40,10 +45,11 @@ class PricedReward:
         self.limit_seconds = limit_seconds
         if limit_seconds is not None:
             self.limit_seconds = finite("limit_seconds", limit_seconds, lambda number: number > 0, positive)
-        self.penalty = finite("penalty", penalty)
+        penalty = finite("penalty", penalty)
         self.window = None if window is None else at_least("window", window, 1)
-        self.chains: Accumulators | None = None
-        "Totals of each row; made by the first batch, whose size all others must have."
+        self.objective = Objective(penalty=penalty, bonus=0.0, price_scale=price_scale)
+        self.pricer: Pricer | None = None
+        "Totals of each row and the rate; made by the first batch, whose size all others must have."
         self.__name__ = "priced_reward"  # what TRL calls its curve
 
     def __call__(
@@ -60,50 +66,47 @@ class PricedReward:
             raise InputError("reward, seconds", None, rule, "docs/trl.md shows how")
         if valid is not None and not all(valid) and self.limit_seconds is None:
             raise InputError("limit_seconds", None, "a failure pays for the whole limit", "give PricedReward the limit")
-        found = self._fit(reward, seconds, valid)
-        price = self.price_scale * found.rate
+        rows = check_rows(reward, seconds, valid, "zero")
+        flags = [True] * len(rows.reward) if valid is None else valid
+        outcomes = [
+            Outcome(bool(ok), float(earned), None, float(took), "", "ok" if ok else "error", "")
+            for earned, took, ok in zip(rows.reward, rows.seconds, flags, strict=True)
+        ]
+        pricer = self.pricer or self._made(len(outcomes))
+        if len(outcomes) != pricer.chains.chains:
+            rule = f"every batch has {pricer.chains.chains} rows, as the first had: row i is chain i"
+            raise InputError("reward", f"{len(outcomes)} rows", rule, "evaluate with a trainer of its own")
+        priced = pricer.price(outcomes)
+        self.pricer = pricer
         if log_metric is not None:
-            log_metric("rewardrate/rate", found.rate)
+            log_metric("rewardrate/rate", priced.rate.rate)
             log_metric("rewardrate/seconds", sum(seconds) / len(seconds))
-        options: dict[str, Any] = {} if valid is None else {"valid": valid, "penalty": self.penalty}
-        if self.limit_seconds is not None:
-            options["limit_seconds"] = self.limit_seconds
-        return [float(left) for left in relative_reward(reward, seconds, price, **options)]
+        return [float(left) for left in priced.rewards if left is not None]
 
-    def _fit(self, reward: Sequence[float], seconds: Sequence[float], valid: Sequence[bool] | None) -> RateEstimate:
-        """The rate after this batch. Rows that are refused leave everything as it was."""
-        chains = self.chains or self._made(len(reward))
-        if len(reward) != chains.chains:
-            rule = f"every batch has {chains.chains} rows, as the first had: row i is chain i"
-            raise InputError("reward", f"{len(reward)} rows", rule, "evaluate with a trainer of its own")
-        before = chains.state_dict()
-        try:
-            found = chains.update(reward, seconds, valid).fit(self.estimator)
-        except InputError:
-            chains.load_state_dict(before)
-            raise
-        self.chains = chains
-        return found
-
-    def _made(self, rows: int) -> Accumulators:
-        return Accumulators(rows, window=self.window, invalid=self.estimator.invalid)
+    def _made(self, rows: int) -> Pricer:
+        rules = RewardRules()
+        rules.limit_seconds = self.limit_seconds or 0.0
+        chains = Accumulators(rows, window=self.window, invalid=self.estimator.invalid)
+        return Pricer(rules, self.objective, self.estimator, chains)
 
     def state_dict(self) -> dict[str, Any]:
         """What to keep beside the trainer's checkpoint."""
-        chains = None if self.chains is None else self.chains.state_dict()
-        return {"estimator": self.estimator.state_dict(), "chains": chains}
+        if self.pricer is None:
+            return {"estimator": self.estimator.state_dict(), "chains": None}
+        return self.pricer.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; one of other settings is refused and nothing is changed."""
+        """Resume from a saved state; one of other settings is refused and nothing is changed."""
         if not isinstance(state, Mapping) or set(state) != {"estimator", "chains"}:
             raise InputError("state", state, "it is not the state of a priced reward")
-        chains = None
-        if state["chains"] is not None:
-            try:
-                rows = state["chains"]["settings"]["chains"]
-            except (KeyError, TypeError):
-                raise InputError("state.chains", state["chains"], "it has no number of chains") from None
-            chains = self._made(rows)
-            chains.load_state_dict(state["chains"])
-        self.estimator.load_state_dict(state["estimator"])
-        self.chains = chains
+        if state["chains"] is None:
+            self.estimator.load_state_dict(state["estimator"])
+            self.pricer = None
+            return
+        try:
+            rows = state["chains"]["settings"]["chains"]
+        except (KeyError, TypeError):
+            raise InputError("state.chains", state["chains"], "it has no number of chains") from None
+        pricer = self._made(rows)
+        pricer.load_state_dict(state)
+        self.pricer = pricer

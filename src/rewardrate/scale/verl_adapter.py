@@ -37,7 +37,8 @@ from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.control_tokens import ControlTokens
 from rewardrate.sandbox import cores
 from rewardrate.scale import step_lines
-from rewardrate.scale.priced_batch import MISSING, Priced, PricedBatch
+from rewardrate.scale.priced_batch import MISSING, PricedBatch
+from rewardrate.training.pricer import Priced
 from rewardrate.training.recipe import Recipe
 
 log = logging.getLogger(__name__)

@@ -130,9 +130,7 @@ class SolutionBuffer:
     def start_with(self, seeds: Sequence[Solution]) -> None:
         """Begin with known solutions, ranked at the price 0. Refused once the buffer holds anything."""
         if self._ranked:
-            raise InputError(
-                "seeds", len(seeds), "the buffer is not empty any more", "give them before the first step"
-            )
+            raise InputError("seeds", len(seeds), "the buffer is not empty any more", "give them before the first step")
         self._rank([_checked(seed) for seed in seeds], 0.0)
 
     def rank(self, price: float) -> None:
@@ -163,7 +161,10 @@ class SolutionBuffer:
             saved = state.get("settings") if isinstance(state, Mapping) else state
             raise InputError("state.settings", saved, f"this buffer has {mine}")
         try:
-            ranked = [_checked(Solution(**{OLD.get(name, name): value for name, value in one.items()})) for one in state["solutions"]]
+            ranked = [
+                _checked(Solution(**{OLD.get(name, name): value for name, value in one.items()}))
+                for one in state["solutions"]
+            ]
             if len(ranked) > self.capacity or len({solution.attempt for solution in ranked}) < len(ranked):
                 raise ValueError("too many solutions, or an attempt twice")
         except (KeyError, TypeError, ValueError) as error:
@@ -185,6 +186,10 @@ def _state(solution: Solution) -> dict[str, Any]:
     plain = {"ranking_reward": None, "changed_lines": 0, "seed": ""}
     found = dataclasses.asdict(solution)
     return {name: value for name, value in found.items() if name not in plain or value != plain[name]}
+
+
+def _restored(state: Mapping[str, Any]) -> Solution:
+    return _checked(Solution(**{OLD.get(name, name): value for name, value in state.items()}))
 
 
 def _newest_of_each(solutions: list[Solution]) -> list[Solution]:

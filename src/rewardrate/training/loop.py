@@ -43,7 +43,6 @@ class Step:
     rate: RateEstimate
     metrics: dict[str, float]
     phases: dict[str, float]
-    buffer: int
 
 
 @dataclass
@@ -75,7 +74,7 @@ class Loop:
             metrics = self.learn(proposals, priced)  # PPO
             self.commit(step, priced, metrics)
             if self.on_step is not None:
-                self.on_step(Step(step, outcomes, priced.rate, metrics, self.phases, len(self.pricer.buffer)))
+                self.on_step(Step(step, outcomes, priced.rate, metrics, self.phases))
             self.stop_if_broken(step, outcomes, recorded)
         self.checkpoint_last()
 
@@ -154,8 +153,8 @@ class Loop:
         """Fit the rate, charge every attempt for its time, feed the buffer."""
         with self._timed("fit"):
             return self.pricer.price(
+                outcomes,
                 step=step,
-                outcomes=outcomes,
                 attempts=self.attempts,
                 parent_codes=[None if parent is None else parent.code for parent in parents],
                 generation_seconds=[proposal.seconds for proposal in proposals],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardrate.attempt import Outcome, RateEstimate
-from rewardrate.environments.environment import Environment
+from rewardrate.environments.environment import KnownSolution, RewardRules
 from rewardrate.errors import InputError
 from rewardrate.rates import Accumulators, Horizon
 from rewardrate.rates.estimate import Estimator
@@ -62,23 +62,23 @@ class Priced:
 class Pricer:
     """The reward rate, the chains, the solution buffer and, before a deadline, the horizon of one run.
 
-    `environment` says how its attempts are ranked and rewarded; `deadline` is a chain's share of the budget of script
-    seconds, for the horizon. Row i of a batch is chain i.
+    `rules` (an environment) say how its attempts are ranked and rewarded; without a `buffer` there is no bonus.
+    `deadline` is a chain's share of the budget of script seconds, for the horizon. Row i of a batch is chain i.
     """
 
     def __init__(
         self,
-        environment: Environment,
+        rules: RewardRules,
         objective: Objective,
         estimator: Estimator,
         chains: Accumulators,
-        buffer: SolutionBuffer,
         *,
+        buffer: SolutionBuffer | None = None,
         overhead: Overhead = Overhead(),  # noqa: B008
         horizon: Horizon | None = None,
         deadline: float | None = None,
     ) -> None:
-        self.environment, self.objective, self.estimator = environment, objective, estimator
+        self.rules, self.objective, self.estimator = rules, objective, estimator
         self.chains, self.buffer, self.overhead = chains, buffer, overhead
         self.horizon, self.deadline = horizon, deadline
 
@@ -90,7 +90,7 @@ class Pricer:
     def parents(self, count: int | None = None) -> list[Solution | None]:
         """The solutions to improve, best first and from the top again, one a chain; None asks for a first solution."""
         count = self.chains.chains if count is None else count
-        chosen = self.buffer.select(count)
+        chosen = [] if self.buffer is None else self.buffer.select(count)
         return list(chosen) if chosen else [None] * count
 
     def charged(self, outcome: Outcome, generation_seconds: float) -> Outcome:
@@ -99,43 +99,39 @@ class Pricer:
 
     def price(
         self,
-        step: int,
         outcomes: Sequence[Outcome],
-        attempts: Sequence[int],
-        parent_codes: Sequence[str | None],
-        generation_seconds: Sequence[float],
+        *,
+        step: int = 0,
+        attempts: Sequence[int] = (),
+        parent_codes: Sequence[str | None] | None = None,
+        generation_seconds: Sequence[float] | None = None,
     ) -> Priced:
         """One step's batch: outcomes with their overhead, their attempt numbers, what each was asked to change.
 
         A failure of the sandbox enters neither the rate nor the buffer and has no reward. A failure of the policy pays
         for the limit, and for the overhead that it had too.
         """
+        parent_codes = parent_codes or [None] * len(outcomes)
+        generation_seconds = generation_seconds or [0.0] * len(outcomes)
         rate = self.fit(outcomes)
         charged = self._price_of_a_second(outcomes, rate)
-        limit = self.environment.limit_seconds
-        limits = [limit + self.overhead.extra(seconds) for seconds in generation_seconds]
+        limits = [self.rules.limit_seconds + self.overhead.extra(seconds) for seconds in generation_seconds]
         relative = self.objective.relative(outcomes, charged, limit_seconds=limits)
         if not self.priced:
-            relative = [
-                left if left is None or (own := self.environment.vanilla_reward(outcome)) is None else own
-                for left, outcome in zip(relative, outcomes, strict=True)
-            ]
-        bonuses = [
-            bonus + self.environment.extra_reward(outcome, priced=self.priced)
-            for bonus, outcome in zip(
-                self.objective.bonuses(outcomes, self.buffer.best_reward), outcomes, strict=True
+            own = [self.rules.vanilla_reward(outcome) for outcome in outcomes]
+            relative = [old if old is None or new is None else new for old, new in zip(relative, own, strict=True)]
+        bonuses = [self.rules.extra_reward(outcome, priced=self.priced) for outcome in outcomes]
+        if self.buffer is not None:
+            improved = self.objective.bonuses(outcomes, self.buffer.best_reward)
+            bonuses = [extra + bonus for extra, bonus in zip(bonuses, improved, strict=True)]
+            self.buffer.absorb(
+                outcomes,
+                attempts,
+                step,
+                self.objective.buffer_price(charged),
+                ranking_rewards=[self.rules.ranking_reward(outcome, priced=self.priced) for outcome in outcomes],
+                parent_codes=[self.rules.base_code if code is None else code for code in parent_codes],
             )
-        ]
-        ranking = [self.environment.ranking_reward(outcome, priced=self.priced) for outcome in outcomes]
-        base = self.environment.base_code
-        self.buffer.absorb(
-            outcomes,
-            attempts,
-            step,
-            self.objective.buffer_price(charged),
-            ranking_rewards=ranking,
-            parent_codes=[base if code is None else code for code in parent_codes],
-        )
         return Priced(rate, self.objective.price(charged), relative, bonuses, outcomes)
 
     def fit(self, outcomes: Sequence[Outcome]) -> RateEstimate:
@@ -160,25 +156,24 @@ class Pricer:
             deadline=self.deadline,
         )
 
-    def start_with(self, folder: Any) -> None:
-        """Fill the empty buffer with the solutions that a run in this folder starts with."""
-        known = self.environment.known_solutions(folder)
-        self.buffer.start_with(
-            [
-                Solution(
-                    attempt=-number,
-                    code=one.outcome.code,
-                    message=one.outcome.message,
-                    reward=one.outcome.reward,
-                    seconds=one.outcome.seconds,
-                    step=0,
-                    record=one.outcome.reward,
-                    ranking_reward=self.environment.ranking_reward(one.outcome, priced=self.priced),
-                    seed=one.name,
-                )
-                for number, one in enumerate(known, start=1)
-            ]
-        )
+    def start_with(self, known: Sequence[KnownSolution]) -> None:
+        """Fill the empty buffer with the solutions that a run starts with."""
+        solutions = [
+            Solution(
+                attempt=-number,
+                code=one.outcome.code,
+                message=one.outcome.message,
+                reward=one.outcome.reward,
+                seconds=one.outcome.seconds,
+                step=0,
+                record=one.outcome.reward,
+                ranking_reward=self.rules.ranking_reward(one.outcome, priced=self.priced),
+                seed=one.name,
+            )
+            for number, one in enumerate(known, start=1)
+        ]
+        if self.buffer is not None:
+            self.buffer.start_with(solutions)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to resume, as plain JSON: a state by name."""
@@ -203,5 +198,5 @@ class Pricer:
             raise
 
     def _parts(self) -> dict[str, Any]:
-        parts = {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer}
-        return parts if self.horizon is None else parts | {"horizon": self.horizon}
+        parts = {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer, "horizon": self.horizon}
+        return {name: part for name, part in parts.items() if part is not None}

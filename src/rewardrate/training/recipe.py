@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
 from rewardrate import rates
 from rewardrate.config import AtLeast, Between, Registered
-from rewardrate.environments.environment import GROUP, Environment, EnvironmentSettings, RunSetup
+from rewardrate.environments.environment import GROUP, EnvironmentSettings, RewardRules, RunSetup
 from rewardrate.environments.mle.environment import Settings
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.policies.endpoint import EndpointSettings
@@ -124,14 +123,15 @@ class Slots:
         if self.executor not in names:
             raise InputError("sandbox.executor", self.executor, "there is none", did_you_mean(self.executor, names))
 
-    def make(self) -> AbstractContextManager[Executor]:
+    def make(self) -> Executor:
         """The executor, empty. Others than the pool are found by name, so that no room above this one is imported."""
         if self.executor == "pool":
             return Pool(self.slots, clock=self.clock, repeats=self.repeats)
         (found,) = entry_points(group=EXECUTORS, name=self.executor)
-        made: AbstractContextManager[Executor] = found.load()(
-            self.address, slots=self.slots, clock=self.clock, repeats=self.repeats
-        )
+        made = found.load()(self.address, slots=self.slots, clock=self.clock, repeats=self.repeats)
+        if not isinstance(made, Executor):
+            rule = f"{found.value} made a {type(made).__name__}, not a rewardrate.sandbox.Executor"
+            raise InputError("sandbox.executor", self.executor, rule, "docs/ray.md says what an executor does")
         return made
 
 
@@ -190,16 +190,16 @@ class Recipe:
         """What the recipe attempts, its data prepared. Raises InputError for one that cannot be had."""
         return self.environment.setup(self.task, self.sandbox.clock)
 
-    def make_pricer(self, environment: Environment) -> Pricer:
-        """The step between execution and learning, with nothing in it yet."""
+    def make_pricer(self, rules: RewardRules) -> Pricer:
+        """The step between execution and learning, with nothing in it yet; `rules` are an environment's."""
         budget = self.budget.script_seconds
         horizon = self.price == "horizon" and self.objective.arm == "rpg" and budget is not None
         return Pricer(
-            environment,
+            rules,
             self.objective,
             self.make_estimator(),
             rates.Accumulators(self.batch, window=self.window, invalid=self.invalid_in_fit),
-            SolutionBuffer(self.buffer_batches * self.batch, copies=self.copies, large=self.large_edits),
+            buffer=SolutionBuffer(self.buffer_batches * self.batch, copies=self.copies, large=self.large_edits),
             overhead=self.overhead,
             horizon=rates.Horizon() if horizon else None,
             deadline=None if budget is None else budget / self.batch,

@@ -51,7 +51,7 @@ def train(
             if recipe.price == "horizon" and recipe.budget.script_seconds is None and not log.steps():
                 log.note("price", NO_DEADLINE)
             pricer = recipe.make_pricer(environment)
-            pricer.start_with(folder)
+            pricer.start_with(environment.known_solutions(folder))
             Loop(
                 environment=environment,
                 policy=policy,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewardrate.attempt import Parent
+from rewardrate.attempt import Parent, collect
 from rewardrate.environments import Environment
 from rewardrate.environments.mle.environment import MachineLearning, Settings
 from rewardrate.errors import InputError
@@ -91,10 +91,8 @@ def test_a_script_that_runs_too_long_is_charged_the_limit(task, pool):
 
 
 def test_replies_without_a_script_cost_nothing_but_the_floor_and_keep_their_place(environment):
-    seen = []
-    outcomes = environment.execute(
-        ["no code here", reply(ONE_MEASURE), "", reply(COPY)], lambda *pair: seen.append(pair)
-    )
+    seen = list(environment.stream(["no code here", reply(ONE_MEASURE), "", reply(COPY)]))
+    outcomes = collect(seen)
     assert [outcome.status for outcome in outcomes] == ["format", "ok", "format", "no-gain"]
     assert outcomes[0].seconds == 0.1
     assert sorted(place for place, _ in seen) == [0, 1, 2, 3]

@@ -139,14 +139,13 @@ def test_the_prefix_takes_leaderboards_and_a_shipped_task_refuses_them(place):
 def test_a_recipe_names_the_leaderboards(place):
     from rewardrate import config
     from rewardrate.training.recipe import Recipe
-    from rewardrate.training.worlds import world
 
     standin.prepare(place / "site/mlebench/default-data")
     given = [f"task=mlebench:{SPOOKY}", f"environment.leaderboards={place / 'boards'}"]
     recipe = config.load(Recipe, config.find_recipe("mle-bench-paper"), given)
-    assert world(recipe).task.leaderboard == (0.0, 0.5, 0.7, 1.1)
+    assert recipe.setup().task.leaderboard == (0.0, 0.5, 0.7, 1.1)
     with pytest.raises(InputError, match=r"--leaderboards DIR \(environment\.leaderboards in a recipe\)"):
-        world(config.load(Recipe, config.find_recipe("mle-bench-paper"), given[:1]))
+        config.load(Recipe, config.find_recipe("mle-bench-paper"), given[:1]).setup()
 
 
 @pytest.mark.skipif(not isolation().level.name.startswith("namespaces"), reason="this machine allows no namespaces")

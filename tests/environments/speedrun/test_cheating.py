@@ -195,9 +195,9 @@ def race(tmp_path_factory):
 class Alone(Pool):
     """A pool that runs attempts without their launcher."""
 
-    def run(self, jobs, *, on_done=None):
+    def run(self, jobs):
         jobs = [dataclasses.replace(job, script=ALONE) if "train_gpt.py" in job.files else job for job in jobs]
-        return super().run(jobs, on_done=on_done)
+        return super().run(jobs)
 
 
 def judged(race, names, kind):

@@ -219,7 +219,9 @@ CARRIED = {
 
 
 class Never:
-    def run(self, jobs, *, on_done=None):
+    local = True
+
+    def run(self, jobs):
         pytest.fail("it was run")
 
 

@@ -1,6 +1,5 @@
 """Edit blocks: what is accepted, and the name of every refusal."""
 
-import difflib
 import time
 
 import pytest

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import race_shards
-from rewardrate.attempt import Parent
+from rewardrate.attempt import Parent, collect
 from rewardrate.environments.environment import Environment
 from rewardrate.environments.speedrun import race
 from rewardrate.environments.speedrun.catalogue import CATALOGUE
@@ -47,16 +47,16 @@ def test_it_is_an_environment_with_the_cap_as_its_limit(rules):
 
 
 def test_replies_that_cannot_run_are_charged_and_the_referee_is_not_asked(rules):
-    seen = []
     replies = [
         "I would rather not.",
         "CHANGE\nMake it faster.",
         reply(rules, "lost bracket"),
         reply(rules, "no reduction"),
     ]
-    outcomes = speedrun(rules).execute(replies, lambda place, outcome: seen.append(place), [None] * 4)
+    found = list(speedrun(rules).stream(replies, [None] * 4))
+    outcomes = collect(found)
     assert [one.status for one in outcomes] == ["format", "edit", "edit", "modified"]
-    assert sorted(seen) == [0, 1, 2, 3]
+    assert sorted(place for place, _ in found) == [0, 1, 2, 3]
     assert all(one.charged and not one.valid and one.seconds == 0.1 for one in outcomes)
     assert "NO_SPEC" in outcomes[0].message
     assert "reduction" in outcomes[3].message
@@ -78,7 +78,7 @@ def test_the_static_judge_can_be_switched_off_where_something_else_judges(rules)
 
 def test_edits_are_those_of_the_parent_that_was_shown(rules):
     parent = Parent(rules.baseline.replace("MOMENTUM = 0.95", "MOMENTUM = 0.5"), "fine")
-    (outcome,) = speedrun(rules).execute([reply(rules, "momentum")], None, [parent])
+    (outcome,) = speedrun(rules).execute([reply(rules, "momentum")], [parent])
     assert (outcome.status, outcome.code) == ("edit", "")
     assert "does not occur" in outcome.message
 
@@ -118,7 +118,7 @@ def test_a_modified_vote_refuses_and_no_vote_is_nobody_s_fault(rules):
 class Ends(Pool):
     """A pool whose process ends while the first script runs."""
 
-    def run(self, jobs, *, on_done=None):
+    def run(self, jobs):
         raise KeyboardInterrupt
 
 
@@ -169,5 +169,10 @@ def test_every_verdict_has_its_outcome(rules, given, status, valid, reward, char
 
 
 def test_the_better_of_two_attempts_is_the_one_the_race_would_take(rules):
-    made = speedrun(rules)
-    assert made.merit(5.0, 4.9, 20.0) > made.merit(5.0, 4.9, 30.0) > made.merit(6.0, 5.3, 1.0)
+    def key(loss, seconds):
+        return (
+            speedrun(rules).outcome("code", dataclasses.replace(verdict("valid", True, loss), seconds=seconds)).rank_key
+        )
+
+    assert key(4.9, 20.0) > key(4.9, 30.0) > key(5.3, 1.0)
+    assert speedrun(rules).outcome("code", verdict("crash", False, None)).rank_key is None

@@ -12,7 +12,7 @@ from rewardrate.environments.speedrun import referee as referees
 from rewardrate.environments.speedrun.race import load
 from rewardrate.environments.speedrun.referee import Referee
 from rewardrate.errors import InfrastructureError, InputError, MissingExtra
-from rewardrate.sandbox import Pool, Result
+from rewardrate.sandbox import Executor, Pool, Result
 
 MESSAGES = {
     "ok": "",
@@ -24,15 +24,15 @@ MESSAGES = {
 }
 
 
-class Replay:
+class Replay(Executor):
     """An executor that gives recorded results back."""
 
     def __init__(self, *results):
         self.results, self.jobs = list(results), []
 
-    def run(self, jobs, *, on_done=None):
+    def stream(self, jobs):
         self.jobs += jobs
-        return [self.results.pop(0) for _ in jobs]
+        yield from [(place, self.results.pop(0)) for place in range(len(jobs))]
 
 
 def result(status, output, stderr="", **rest):
@@ -74,10 +74,8 @@ def test_the_clock_is_the_sandbox_s_with_a_floor_and_the_printed_time_is_only_re
 
 def test_what_failed_on_our_side_is_tried_once_more(race):
     executor = Replay(result("sandbox-failure", b""), result("ok", recorded.output("an honest run")))
-    seen = []
-    (verdict,) = Referee(race, executor).run(["pass"], lambda *found: seen.append(found))
-    assert verdict.status == "valid"
-    assert seen == [(0, verdict)]
+    ((place, verdict),) = Referee(race, executor).stream(["pass"])
+    assert (place, verdict.status) == (0, "valid")
     assert len(executor.jobs) == 2
 
 
@@ -105,7 +103,7 @@ class Starving(Replay):
         self.proc, self.kills = proc, kills
         vars(self).update(more)
 
-    def run(self, jobs, *, on_done=None):
+    def run(self, jobs):
         path = self.proc / "vmstat"
         path.write_text(f"oom_kill {int(path.read_text().split()[1]) + self.kills}\n")
         return super().run(jobs)
@@ -154,7 +152,7 @@ class Recording(Pool):
         super().__init__(slots)
         self.groups = []
 
-    def run(self, jobs, *, on_done=None):
+    def run(self, jobs):
         self.groups.append(len(jobs))
         return [result("ok", recorded.output("an honest run")) for _ in jobs]
 
@@ -166,7 +164,8 @@ def test_every_attempt_is_on_record_before_one_that_the_pool_would_run_after_it(
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cpus)))
     done = []
     with Recording(slots) as pool:
-        Referee(race, pool).run(["pass"] * 5, lambda place, verdict: done.append((place, sum(pool.groups))))
+        for place, _ in Referee(race, pool).stream(["pass"] * 5):
+            done.append((place, sum(pool.groups)))
         assert pool.groups == groups
     assert [place for place, _ in done] == list(range(5))
     assert all(begun - place <= max(groups) for place, begun in done), "at most a group is without its verdict"
@@ -190,7 +189,7 @@ def test_gpus_of_this_machine_run_one_attempt_at_a_time_and_stop_the_run_where_t
         referee = Referee(dataclasses.replace(race, device="cuda"), pool)
         assert referee.at_once() == 1
         with pytest.raises(InfrastructureError, match="no nvidia-smi on this machine; nobody is charged, and the same"):
-            referee.run(["pass"] * 3, lambda *_: pytest.fail("nothing was judged"))
+            next(referee.stream(["pass"] * 3))
     assert pool.groups == []
 
 
@@ -203,7 +202,7 @@ def test_before_the_first_attempt_a_box_must_show_that_it_can_use_the_gpu(race, 
     with Pool(repeats=0) as pool:
         referee = Referee(dataclasses.replace(race, device="cuda", processes=1), pool)
         with pytest.raises(InfrastructureError, match=r"a box cannot use the GPU .*(CUDA|cuda|NVIDIA)"):
-            referee.run(["pass"], lambda *_: pytest.fail("nothing was judged"))
+            next(referee.stream(["pass"]))
 
 
 def test_the_gpus_of_this_machine_say_nothing_of_attempts_that_run_elsewhere(race, no_tool, monkeypatch):
@@ -219,7 +218,7 @@ def test_the_gpus_of_this_machine_say_nothing_of_attempts_that_run_elsewhere(rac
 
 def test_changed_shards_void_the_attempt_and_are_charged_only_where_a_script_can_change_them(race):
     class Changes(Replay):
-        def run(self, jobs, *, on_done=None):
+        def run(self, jobs):
             path = race.public / "kjv_val_000000.bin"
             shards.write(path, shards.read(path) + 1)
             return super().run(jobs)

@@ -71,11 +71,7 @@ class MachineLearning(Environment):
         self.task, self.executor, self.settings = task, executor, settings
         self._count = count
         self._order = order(task, settings)
-
-    @property
-    def limit_seconds(self) -> float:
-        """What a failure is charged for."""
-        return self._order.limits.seconds
+        self.limit_seconds = self._order.limits.seconds
 
     def prompt(self, parent: Parent | None = None) -> list[Message]:
         """The base prompt, or the self-improvement prompt for `parent`."""
@@ -93,7 +89,7 @@ class MachineLearning(Environment):
             if extraction.code is None:
                 yield place, Outcome(False, 0.0, None, FLOOR_SECONDS, extraction.problem, "format", "")
         places = [place for place, extraction in enumerate(found) if extraction.code is not None]
-        with contextlib.closing(self._stream([found[place].code or "" for place in places], "reward")) as ended:
+        with contextlib.closing(self.run_each([found[place].code or "" for place in places], "reward")) as ended:
             for at, outcome in ended:
                 yield places[at], outcome
 
@@ -101,9 +97,10 @@ class MachineLearning(Environment):
         """Run scripts as they are and grade them on one split; `report` is for the end, once."""
         if split == "report":
             self.task.grade(b"", split)  # a task without that split says so before anything runs
-        return collect(self._stream(codes, split))
+        return collect(self.run_each(codes, split))
 
-    def _stream(self, codes: Sequence[str], split: Split) -> Outcomes:
+    def run_each(self, codes: Sequence[str], split: Split) -> Outcomes:
+        """Run scripts as they are; (index, outcome) as each ends."""
         jobs = [replace(self._order, script=code) for code in codes]
         with contextlib.closing(self.executor.stream(jobs)) as ended:
             for place, result in ended:

@@ -93,7 +93,8 @@ class Speedrun(Environment):
         *,
         machine: hardware.Hardware | None = None,
     ) -> None:
-        self.race, self.settings, self.base_code = race, settings, race.baseline
+        self.race, self.settings = race, settings
+        self.base_code, self.limit_seconds = race.baseline, race.cap_seconds
         if settings.static_judge == "off" and settings.votes is None and not race.recompute:
             rule = f"without it nobody would judge the scripts of {race.name}, whose printed losses are believed"
             raise InputError("environment.static_judge", "off", rule, "leave it on, or set [environment.votes]")
@@ -120,11 +121,6 @@ class Speedrun(Environment):
             if isinstance(asking, EndpointImplementer | ModelJudge):
                 asking.replies = self._replies
 
-    @property
-    def limit_seconds(self) -> float:
-        """The cap: what a failure is charged for."""
-        return self.race.cap_seconds
-
     def prompt(self, parent: Parent | None = None) -> list[Message]:
         """The prompt that asks to improve `parent`; without one, the race's own script."""
         return prompts.proposal(
@@ -144,7 +140,7 @@ class Speedrun(Environment):
         Raises InfrastructureError when the implementer or the judge could be had for none of several replies: nothing
         is charged, and the same command resumes.
         """
-        codes = [self.base_code if one is None else one.code for one in parents or [None] * len(replies)]
+        codes = [self.race.baseline if one is None else one.code for one in parents or [None] * len(replies)]
         made = self._implementer.implement(replies, codes)
         asked = [one for one in made if one.asked or one.fault == "infrastructure"]  # the others never reached a model
         _someone_answered([one.message for one in asked if one.reason in UNREACHED], len(asked))
@@ -159,7 +155,7 @@ class Speedrun(Environment):
         for at, refusal in voted.items():
             yield left[at], refusal
         left = [place for at, place in enumerate(left) if at not in voted]
-        with contextlib.closing(self._stream([made[place].code for place in left])) as ended:
+        with contextlib.closing(self.run_each([made[place].code for place in left])) as ended:
             for at, outcome in ended:
                 yield left[at], outcome
         if replies:  # a step that is worked through again from the record executes nothing, and pays for nothing
@@ -167,9 +163,10 @@ class Speedrun(Environment):
 
     def run(self, codes: Sequence[str], *, numbers: Sequence[int] | None = None) -> list[Outcome]:
         """Run scripts as they are, unjudged but by the referee; `numbers` tell repeats of a script apart."""
-        return collect(self._stream(codes, numbers))
+        return collect(self.run_each(codes, numbers))
 
-    def _stream(self, codes: Sequence[str], numbers: Sequence[int] | None = None) -> Outcomes:
+    def run_each(self, codes: Sequence[str], numbers: Sequence[int] | None = None) -> Outcomes:
+        """The same; (index, outcome) as each is final."""
         if codes:
             with contextlib.closing(self.referee.stream(codes, numbers=numbers)) as ended:
                 for place, verdict in ended:
@@ -184,24 +181,16 @@ class Speedrun(Environment):
         return [KnownSolution(name, outcome) for name, outcome in found if outcome.valid]
 
     def ranking_reward(self, outcome: Outcome, *, priced: bool) -> float:
-        """Reward with its threshold bonuses, or vanilla's whole reward. Paper, equation (nanogpt:reward)."""
-        if not outcome.valid or outcome.score is None:
-            return outcome.reward
-        if not priced:
-            return self.rewards.vanilla(outcome.score, outcome.seconds, valid=True)
-        return outcome.reward + self.rewards.bonus(outcome.score)
+        """As the race's rewards say."""
+        return self.rewards.ranking_reward(outcome, priced=priced)
 
     def extra_reward(self, outcome: Outcome, *, priced: bool) -> float:
-        """Threshold bonuses (rpg) or depth (vanilla) of a valid attempt."""
-        if not outcome.valid or not outcome.charged or outcome.score is None:
-            return 0.0
-        return self.rewards.bonus(outcome.score) if priced else self.rewards.depth(outcome.score)
+        """As the race's rewards say."""
+        return self.rewards.extra_reward(outcome, priced=priced)
 
     def vanilla_reward(self, outcome: Outcome) -> float:
-        """What vanilla takes off for time alone. Paper, equation (nanogpt:vanilla); depth is the extra reward."""
-        if not outcome.valid or outcome.score is None:
-            return self.rewards.vanilla(None, outcome.seconds, valid=False)
-        return -self.rewards.spent(outcome.score, outcome.seconds)
+        """As the race's rewards say."""
+        return self.rewards.vanilla_reward(outcome)
 
     def final_evaluation(self, code: str) -> Outcome | None:
         """The script once more, with another random seed: the best of many had luck with its own."""

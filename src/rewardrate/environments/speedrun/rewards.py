@@ -19,7 +19,9 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
+from rewardrate.attempt import Outcome
 from rewardrate.config import AtLeast
+from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
 
 
@@ -37,7 +39,7 @@ class RewardSettings:
     "w_t, what a unit of loss is worth in seconds (vanilla)."
 
 
-class RaceRewards:
+class RaceRewards(RewardRules):
     """The rewards of one race: target, window (how far beside it loss is told) and cap, with the settings.
 
     Raises InputError if the cases of vanilla would overlap.
@@ -84,6 +86,26 @@ class RaceRewards:
     def spent(self, loss: float, seconds: float) -> float:
         """Seconds that vanilla counts for a valid attempt: its own if it reached the target, else the cap."""
         return min(seconds, self.limit_seconds) if self.crosses(_checked(loss)) else self.limit_seconds
+
+    def ranking_reward(self, outcome: Outcome, *, priced: bool) -> float:
+        """What the buffer ranks by before the price: reward with its threshold bonuses, or vanilla's whole reward."""
+        if not outcome.valid or outcome.score is None:
+            return outcome.reward
+        if priced:
+            return outcome.reward + self.bonus(outcome.score)
+        return self.vanilla(outcome.score, outcome.seconds, valid=True)
+
+    def extra_reward(self, outcome: Outcome, *, priced: bool) -> float:
+        """Threshold bonuses (rpg) or depth (vanilla) of a valid attempt."""
+        if not outcome.valid or not outcome.charged or outcome.score is None:
+            return 0.0
+        return self.bonus(outcome.score) if priced else self.depth(outcome.score)
+
+    def vanilla_reward(self, outcome: Outcome) -> float:
+        """What vanilla takes off for time alone; depth is the extra reward."""
+        if not outcome.valid or outcome.score is None:
+            return self.vanilla(None, outcome.seconds, valid=False)
+        return -self.spent(outcome.score, outcome.seconds)
 
 
 def _checked(loss: float) -> float:

@@ -15,8 +15,9 @@ from safetensors.torch import load_file
 
 import race_shards
 from rewardrate import config
+from rewardrate.environments.mle.environment import TaskSetup
 from rewardrate.environments.speedrun import catalogue, race, seeds
-from rewardrate.environments.speedrun.environment import RaceSettings
+from rewardrate.environments.speedrun.environment import RaceSettings, RaceSetup
 from rewardrate.environments.speedrun.implementer import ImplementerSettings
 from rewardrate.environments.speedrun.rewards import RewardSettings
 from rewardrate.environments.speedrun.seeds import Record, Seed
@@ -24,11 +25,11 @@ from rewardrate.errors import InputError
 from rewardrate.policies import load_model
 from rewardrate.reports import page
 from rewardrate.runlog import RunLog
+from rewardrate.sandbox import Pool
 from rewardrate.training.buffer import LargeEdits
 from rewardrate.training.loop import Budget
 from rewardrate.training.recipe import EndpointChoice, Recipe, Slots
 from rewardrate.training.session import train
-from rewardrate.training.worlds import RaceWorld, TaskWorld, world
 from wild_server import wild
 
 torch = pytest.importorskip("torch")
@@ -67,29 +68,37 @@ def recipe(shards, tmp_path, monkeypatch):
     )
 
 
+def solutions(recipe, folder):
+    """What the buffer of a run in this folder begins with, best first."""
+    environment = recipe.setup().environment(Pool(slots=1), len)
+    pricer = recipe.make_pricer(environment)
+    pricer.start_with(environment.known_solutions(folder))
+    return pricer.buffer.select(2)
+
+
 def test_a_recipe_names_a_task_or_a_race(recipe, tmp_path):
-    assert isinstance(world(recipe), RaceWorld)
-    assert world(recipe).facts()["target_loss"] == f"{race.load('nanogpt-tiny').target_loss:g}"
-    task = world(config.build(Recipe, {"task": "digits8x8"}))
-    assert isinstance(task, TaskWorld)
+    assert isinstance(recipe.setup(), RaceSetup)
+    assert recipe.setup().facts()["target_loss"] == f"{race.load('nanogpt-tiny').target_loss:g}"
+    task = config.build(Recipe, {"task": "digits8x8"}).setup()
+    assert isinstance(task, TaskSetup)
     assert task.facts()["direction"] == "maximize"
-    assert task.seeds(tmp_path) == []
+    assert task.environment(Pool(slots=1), len).known_solutions(tmp_path) == []
     with pytest.raises(InputError, match="did you mean 'nanogpt-tiny'"):
-        world(replace(recipe, task="nanogpt-tyni"))
+        replace(recipe, task="nanogpt-tyni").setup()
 
 
 def test_valid_seeds_become_solutions_ranked_by_the_arm_s_own_objective(recipe, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    rpg = world(recipe).seeds(folder)
-    assert [(one.seed, one.attempt, one.number, one.reward) for one in rpg] == [
+    rpg = solutions(recipe, folder)
+    assert sorted((one.seed, one.attempt, one.number, one.reward) for one in rpg) == [
         ("a_baseline", -1, None, pytest.approx(5.4)),
         ("b_slower", -2, None, pytest.approx(5.5)),
     ]
-    vanilla = world(recipe.with_arm("vanilla")).seeds(folder)
-    assert [one.worth for one in vanilla] == pytest.approx([-6 + 15, -9 + 15]), "500 s a unit of loss, 0.03 of it"
+    vanilla = solutions(recipe.with_arm("vanilla"), folder)
+    assert [one.ranking_reward for one in vanilla] == pytest.approx([-6 + 15, -9 + 15]), "500 s a unit of loss"
     seeds.write(tmp_path / "seeds", [])
-    assert len(world(recipe).seeds(folder)) == 2, "a run goes on with the seeds it began with"
+    assert {one.seed for one in solutions(recipe, folder)} == {"a_baseline", "b_slower"}, "a run keeps its seeds"
 
 
 def test_seeds_that_are_not_there_and_another_clock_are_refused(recipe, tmp_path):
@@ -97,9 +106,9 @@ def test_seeds_that_are_not_there_and_another_clock_are_refused(recipe, tmp_path
     for folder, count in ((tmp_path / "nowhere", 0), (tmp_path / "unmeasured", 1)):
         named = replace(recipe, environment=replace(recipe.environment, seeds=str(folder)))
         with pytest.raises(InputError, match=f"of the {count} seeds .* none has a valid record"):
-            world(named).seeds(tmp_path / "run")
+            solutions(named, tmp_path / "run")
     with pytest.raises(InputError, match="against the wall clock"):
-        world(replace(recipe, sandbox=Slots(clock="cpu")))
+        replace(recipe, sandbox=Slots(clock="cpu")).setup()
 
 
 def policy_of(steps):
