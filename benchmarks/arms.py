@@ -1,11 +1,11 @@
-"""Both arms of a recipe over tasks and seeds, from the same start and with the same budget: what each has to show at T.
+"""The arms of a recipe over tasks and seeds, from the same start and with the same budget: what each has to show at T.
 
     python benchmarks/arms.py laptop --tasks diamonds elec-demand leaf-flavia --seeds 5 \
         --set budget.script_seconds=250 --runs runs/arms --out results/DATE-NAME
 
-Runs that stand in --runs are not repeated, and one that was killed goes on. With --arms rpg it trains that arm alone
-(the other one may run beside it, with the same folders); without --out it only trains, with --only-report it trains
-nothing. --out gets
+Runs that stand in --runs are not repeated, and one that was killed goes on. It trains rpg and vanilla; --arms names
+others (horizon) or fewer (another process may train the rest at the same time, with the same folders); without --out it
+only trains, with --only-report it trains nothing. --out gets
   arms.csv       per task and arm: reward and score at T with the 95 % paired bootstrap interval of the difference,
                  valid share, reward and seconds of the first and of the last third of the steps, report split
   runs.csv       the same numbers of every run
@@ -30,10 +30,11 @@ from rewardrate.reports import files
 from rewardrate.reports.evaluation import Interval
 from rewardrate.reports.run import Experiment, Run, experiments, find
 from rewardrate.runlog import AttemptRow
-from rewardrate.training.recipe import Recipe
+from rewardrate.training.recipe import ArmName, Recipe
 from rewardrate.training.session import train
 
-ARMS = ("rpg", "vanilla")
+PRICED: tuple[ArmName, ...] = ("rpg", "horizon")
+ARMS: tuple[ArmName, ...] = (*PRICED, "vanilla")
 
 
 def runs_of(args: argparse.Namespace) -> None:
@@ -97,17 +98,18 @@ def wall(run: Run) -> float:
 
 
 def arm_rows(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row an arm: both compared at the same T; the difference stands in the row of rpg."""
+    """One row an arm, all compared with vanilla at the same T; the difference stands in the row of the priced arm."""
     made = []
-    for arm in ARMS:
+    for arm in [arm for arm in ARMS if arm in experiment.arms]:
         mine = [row for row in rows if row["task"] == experiment.task and row["arm"] == arm]
         line: dict[str, Any] = {"task": experiment.task, "arm": arm, "n": len(mine)}
         for metric in ("reward", "score"):
-            both = experiment.compare(metric) if metric in experiment.metrics else None
+            priced = arm if arm in PRICED else experiment.first
+            both = experiment.compare(metric, arm=priced) if metric in experiment.metrics else None
             if both is None:
                 continue
-            line |= {"T": both.final, **named(metric, getattr(both, arm))}
-            if arm == "rpg":
+            line |= {"T": both.final, **named(metric, both.rpg if arm in PRICED else both.vanilla)}
+            if arm in PRICED:
                 line |= named(f"{metric}_difference", both.difference)
         numbers = [name for name in mine[0] if name not in ("task", "arm", "seed")]
         made.append(line | {name: float(np.nanmean([row[name] for row in mine])) for name in numbers})
@@ -161,7 +163,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="as of rewardrate train")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=["rpg", "vanilla"])
     parser.add_argument("--only-report", action="store_true")
     parser.add_argument("--out", type=Path, help="folder of the result")
     args = parser.parse_args()

@@ -77,6 +77,27 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path):
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
+def test_a_training_that_ends_early_is_the_beginning_of_the_whole_one(tmp_path):
+    seen, early = [], []
+    whole = pretrain(small(tmp_path / "whole", keep=(2, 3)), on_step=seen.append)
+    ended = pretrain(small(tmp_path / "early", stop_after=2), on_step=early.append)
+    assert [(one.loss, one.learning_rate) for one in early] == [(one.loss, one.learning_rate) for one in seen[:2]]
+    assert [path.name for path in sorted((whole / "steps").iterdir())] == ["000002", "000003"]
+    kept, ours = weights(whole / "steps" / "000002"), weights(ended)
+    assert all(torch.equal(ours[name], kept[name]) for name in kept)
+    assert not torch.equal(kept["model.norm.weight"], weights(whole)["model.norm.weight"])
+    assert transformers.AutoTokenizer.from_pretrained(whole / "steps" / "000003").eos_token_id is not None
+
+
+def test_a_training_that_ended_early_goes_on_from_its_checkpoint(tmp_path):
+    pretrain(small(tmp_path / "run", checkpoint_steps=2, stop_after=2, keep=(2,)))
+    again = []
+    pretrain(small(tmp_path / "run", checkpoint_steps=2, stop_after=2, keep=(2,)), on_step=again.append)
+    assert again == []
+    pretrain(small(tmp_path / "run", checkpoint_steps=2), on_step=again.append)
+    assert [one.step for one in again] == [3, 4]
+
+
 def test_other_settings_than_those_of_the_checkpoints_are_refused_and_nothing_is_overwritten(tmp_path):
     out = pretrain(small(tmp_path / "run", checkpoint_steps=2))
     before = (out / "pretrain.toml").read_bytes()
@@ -140,6 +161,12 @@ def test_the_recipe_of_tiny_is_a_valid_config():
     config = configs.load(Pretraining, ROOT / "recipes" / "pretrain-tiny.toml")
     assert config.model == ""
     assert "mnist-5k" in config.corpus.held_out
+
+
+def test_the_under_trained_start_is_the_recipe_of_tiny_ended_early():
+    whole, start = (configs.load(Pretraining, ROOT / "recipes" / f"pretrain-{name}.toml") for name in ("tiny", "start"))
+    assert start.stop_after < start.steps
+    assert replace(start, out=whole.out, stop_after=0, keep=()) == whole
 
 
 def test_the_shipped_model_is_small_loads_plainly_and_writes_scripts():

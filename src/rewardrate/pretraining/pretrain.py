@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import torch
 
 TOKENIZER_SEED = 99  # of the texts that the tokenizer learns from: not those that the model sees first
+FREE = ("workers", "device", "checkpoint_steps", "stop_after", "keep", "out")  # may change while a training goes on
 WEIGHTS, OPTIMISER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 
 
@@ -83,6 +85,10 @@ class Pretraining:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     checkpoint_steps: Annotated[int, AtLeast(0)] = 0
     "Write a checkpoint every so many steps; 0 writes none. A run whose folder holds one goes on from there."
+    stop_after: Annotated[int, AtLeast(0)] = 0
+    "End after so many steps, with the learning rate as `steps` has it there: an under-trained model. 0: all of them."
+    keep: tuple[Annotated[int, AtLeast(1)], ...] = ()
+    "Write the model as it is after each of these steps too, to `out`/steps/NUMBER."
     corpus: Corpus = field(default_factory=Corpus)
     race: RaceCorpus | None = None
     "Learn the catalogue of a race instead of the corpus of scripts."
@@ -121,8 +127,9 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
     reading = Reading(config.corpus, config.seed, str(out), config.form, context, config.window // PIECE)
     stream = _stream(config, reading)
     began = time.perf_counter()
+    last = min(config.steps, config.stop_after or config.steps)
     try:
-        for number, group in islice(enumerate(_grouped(stream, config.accumulate)), done, config.steps):
+        for number, group in islice(enumerate(_grouped(stream, config.accumulate)), done, max(done, last)):
             rate = _set_rate(optimiser, config, number)
             loss, norm = _learn(model, optimiser, group, config, device)
             tokens += sum(int((batch.part > 0).sum()) for batch in group)
@@ -130,6 +137,8 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
                 on_step(Step(number + 1, loss, tokens, rate, norm, time.perf_counter() - began))
             if config.checkpoint_steps and (number + 1) % config.checkpoint_steps == 0:
                 _checkpoint(out, model, optimiser, number + 1, tokens)
+            if number + 1 in config.keep:
+                _keep(model, tokenizer, out / "steps" / f"{number + 1:06d}")
     finally:
         stream.close()  # type: ignore[attr-defined]
     save_model(model, tokenizer, out, torch.bfloat16)
@@ -178,6 +187,17 @@ def save_model(model: Any, tokenizer: Any, folder: Path, dtype: torch.dtype | No
     with quiet():
         kept.save_pretrained(str(folder))
     save_tokenizer(tokenizer, folder)
+
+
+def _keep(model: Any, tokenizer: Any, folder: Path) -> None:
+    """The model as it is now, whole or not at all: somebody may be waiting for the folder."""
+    import torch
+
+    fresh = folder.with_name(f".{folder.name}")
+    save_model(model, tokenizer, fresh, torch.bfloat16)
+    if folder.exists():  # of a run that was stopped after it and goes on from an earlier checkpoint
+        shutil.rmtree(folder)
+    fresh.rename(folder)
 
 
 def loss_of(model: Any, batch: Batch, prompt_weight: float, device: torch.device) -> tuple[Any, Any, Any]:
@@ -310,7 +330,7 @@ def _same(config: Pretraining, out: Path) -> None:
     kept = configs.build(Pretraining, configs.read_toml(out / "pretrain.toml"))
     begun, mine = (configs.leaves(asdict(one)) for one in (kept, config))
     for name in sorted(begun.keys() | mine.keys()):
-        if name not in ("workers", "device", "checkpoint_steps", "out") and begun.get(name) != mine.get(name):
+        if name not in FREE and begun.get(name) != mine.get(name):
             rule = f"the training in {out} was begun with {begun.get(name)!r}"
             raise InputError(name, mine.get(name), rule, "give the same settings as before, or another --out")
 
