@@ -1,11 +1,14 @@
 """Configs: one declaration, unknown keys refused, every mistake named."""
 
+import dataclasses
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
 
+import installed_package
 from rewardrate import config
 from rewardrate.config import AtLeast, Between
 from rewardrate.errors import InputError
@@ -202,3 +205,106 @@ def test_a_union_may_say_which_kind_a_table_without_one_means():
         config.build(Chosen, {"estimator": {"rate": 2}})
     with pytest.raises(InputError, match=r"estimator\.kind"):
         config.build(Chosen, {"estimator": 3})
+
+
+class Tree:
+    """What every member of the open union below is."""
+
+
+@dataclass(frozen=True)
+class Bush(Tree):
+    kind: Literal["bush"] = "bush"
+    width: Annotated[float, AtLeast(0)] = 1.0
+
+
+@dataclass(frozen=True)
+class Garden:
+    tree: Annotated[Tree, config.Registered("rewardrate.tests", "oak")] = field(default_factory=Bush)
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Park:
+    tree: Annotated[Tree, config.Registered("rewardrate.tests")] = field(default_factory=Bush)
+
+
+OAK = """
+from dataclasses import dataclass
+from typing import Literal
+
+from test_config import Tree
+
+@dataclass(frozen=True)
+class Oak(Tree):
+    kind: Literal["oak"] = "oak"
+    height: float = 20.0
+    "Metres."
+
+@dataclass(frozen=True)
+class Nameless(Tree):
+    height: float = 20.0
+
+class Plain(Tree):
+    kind = "plain"
+"""
+
+
+@pytest.fixture
+def _oak(tmp_path, monkeypatch):
+    names = {"oak": "Oak", "nameless": "Nameless", "plain": "Plain", "alias": "Oak"}
+    entries = {name: f"config_oak:{value}" for name, value in names.items()} | {"gone": "config_gone:Gone"}
+    monkeypatch.setitem(sys.modules, "test_config", sys.modules[__name__])
+    installed_package.add(tmp_path / "oak", monkeypatch, "config_oak", OAK, {"rewardrate.tests": entries})
+    yield
+    sys.modules.pop("config_oak", None)
+
+
+@pytest.mark.usefixtures("_oak")
+def test_a_union_that_packages_extend_is_built_written_explained_and_read_back(tmp_path):
+    path = tmp_path / "garden.toml"
+    garden = config.load(Garden, None, ["name=mine", "tree.kind=oak", "tree.height=12"])
+    assert type(garden.tree).__module__ == "config_oak"
+    assert config.leaves(dataclasses.asdict(garden)) == {"name": "mine", "tree.kind": "oak", "tree.height": 12.0}
+    assert config.build(Garden, {"tree": {"height": 12}}).tree == garden.tree
+    path.write_text(config.dumps(garden, explain=True))
+    assert '[tree]\nkind = "oak"\n# Metres.\nheight = 12.0\n' in path.read_text()
+    assert config.load(Garden, path) == garden
+
+
+@pytest.mark.usefixtures("_oak")
+def test_a_member_that_is_made_in_python_needs_no_registration_and_is_checked():
+    assert config.build(Garden, {"tree": Bush(width=2.0)}).tree == Bush(width=2.0)
+    with pytest.raises(InputError, match=r"tree\.width = -1\.0: it must be at least 0"):
+        config.build(Garden, {"tree": Bush(width=-1.0)})
+
+
+@pytest.mark.usefixtures("_oak")
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [
+        ({"kind": "oka"}, "tree.kind = 'oka': there is no such kind; did you mean 'oak'?"),
+        ({"kind": 3}, "tree.kind = 3: there is no such kind"),
+        ({"kind": "oak", "width": 3}, "tree.width = 3: there is no such key"),
+        ({"kind": "gone"}, "tree.kind = 'gone': the package config_oak offers it, but config_gone:Gone cannot be"),
+        ({"kind": "nameless"}, "config_oak.Nameless is not a dataclass of Tree with a field kind"),
+        ({"kind": "plain"}, "config_oak.Plain is not a dataclass of Tree with a field kind"),
+        ({"kind": "alias"}, "tree.kind = 'alias': it must be one of oak"),
+        ("oak", "tree = 'oak': it must be a table ([tree])"),
+    ],
+)
+def test_every_mistake_in_such_a_union_names_its_field(tree, words):
+    with pytest.raises(InputError) as error:
+        config.build(Garden, {"tree": tree})
+    assert words in str(error.value)
+
+
+@pytest.mark.usefixtures("_oak")
+def test_a_union_without_a_default_lists_what_there_is():
+    with pytest.raises(InputError, match=r"tree\.kind = None: it must be one of alias, gone, nameless, oak, plain"):
+        config.build(Park, {"tree": {}})
+
+
+def test_a_class_without_source_code_has_no_help():
+    made = dataclasses.make_dataclass("Made", [("size", int, 3)])
+    assert config.help_of(made) == {}
+    assert config.dumps(made(), explain=True) == "size = 3\n"

@@ -31,7 +31,7 @@ LAYERS = {
     "scale": 3,
     "cli": 4,
 }
-GROUND = {"attempt", "errors", "config", "checks", "chat", "__init__", "__main__", "__version__"}  # layer 0
+GROUND = {"attempt", "errors", "config", "checks", "chat", "registry", "__init__", "__main__", "__version__"}  # layer 0
 MAY_MEET = {("scale", "training")}
 TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "timed", "reports", "cli"]
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
+from rewardrate import registry
 from rewardrate.errors import InputError, did_you_mean
 
 Config = TypeVar("Config")
@@ -51,6 +52,20 @@ class KindUnlessGiven:
     """Which member of a tagged union a table without `kind` means; a marker inside `Annotated`."""
 
     kind: str
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A tagged union that installed packages can extend; a marker inside `Annotated`.
+
+    A table's `kind` names an entry point of `group`, and the frozen dataclass found there holds the other keys;
+    `default` is the kind of a table that says none. The annotated class is what every member must be a subclass of.
+
+        algorithm: Annotated[Algorithm, Registered("rewardrate.algorithms", "ppo")] = field(default_factory=PPO)
+    """
+
+    group: str
+    default: str = ""
 
 
 def load(cls: type[Config], source: Path | None = None, overrides: Iterable[str] = ()) -> Config:
@@ -118,8 +133,11 @@ def dumps(config: Any, prefix: str = "", *, explain: bool = False) -> str:
 
 
 def help_of(cls: type) -> dict[str, str]:
-    """Field name -> the string under it in the class body."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    """Field name -> the string under it in the class body; nothing of a class without source code."""
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    except (OSError, TypeError):
+        return {}
     texts: dict[str, str] = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for field, below in itertools.pairwise(statements):
@@ -174,6 +192,8 @@ def _convert(hint: Any, value: Any, field: str) -> Any:
     if origin is Annotated:
         inner, *limits = get_args(hint)
         for limit in limits:
+            if isinstance(limit, Registered):
+                return _convert_registered(limit, inner, value, field)
             if isinstance(limit, KindUnlessGiven) and isinstance(value, Mapping):
                 value = {"kind": limit.kind, **value}
         converted = _convert(inner, value, field)
@@ -211,6 +231,27 @@ def _convert_union(options: tuple[Any, ...], value: Any, field: str) -> Any:
             f"{field}.kind", value["kind"], "there is no such kind", did_you_mean(str(value["kind"]), kinds)
         )
     return build(kinds[value["kind"]], value, f"{field}.")
+
+
+def _convert_registered(union: Registered, base: Any, value: Any, field: str) -> Any:
+    """A member of an open union from its table; one that is made already is checked again."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and isinstance(value, base):
+        table = {one.name: getattr(value, one.name) for one in dataclasses.fields(value) if one.init}
+        return build(type(value), table, f"{field}.")
+    if not isinstance(value, Mapping):
+        raise InputError(field, value, f"it must be a table ([{field}])")
+    kinds = registry.load(union.group, f"{field}.kind")
+    kind = value.get("kind", union.default)
+    if not kind:
+        raise InputError(f"{field}.kind", None, f"it must be one of {', '.join(kinds)}")
+    if not isinstance(kind, str):
+        raise InputError(f"{field}.kind", kind, "there is no such kind", did_you_mean(str(kind), kinds))
+    cls = kinds[kind]
+    names = {one.name for one in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    if "kind" not in names or not issubclass(cls, base):
+        rule = f"{cls.__module__}.{cls.__name__} is not a dataclass of {base.__name__} with a field kind"
+        raise InputError(f"{field}.kind", kind, rule)
+    return build(cls, {**value, "kind": kind}, f"{field}.")
 
 
 def _convert_tuple(items: tuple[Any, ...], value: Any, field: str) -> tuple[Any, ...]:

@@ -1,0 +1,56 @@
+"""Classes that installed packages add to this one, by name: entry points of the standard library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+
+from rewardrate.errors import InputError, did_you_mean
+
+
+def load(group: str, field: str = "") -> Mapping[str, type]:
+    """The classes registered in a group of entry points; each is imported when it is looked up.
+
+    Looking up a name that nobody registered, that two packages registered, or whose import fails is an InputError
+    about `field` (the group unless given).
+    """
+    return _Registry(group, field or group)
+
+
+class _Registry(Mapping[str, type]):
+    def __init__(self, group: str, field: str) -> None:
+        self.field = field
+        self.found: dict[str, list[EntryPoint]] = {}
+        for point in entry_points(group=group):
+            self.found.setdefault(point.name, []).append(point)
+
+    def __getitem__(self, name: str) -> type:
+        points = self.found.get(name, [])
+        if not points:
+            remedy = did_you_mean(str(name), self.found) or "none is installed: install rewardrate again"
+            raise InputError(self.field, name, "there is no such kind", remedy)
+        packages = " and ".join(sorted(map(_package, points)))
+        if len(points) > 1:
+            raise InputError(self.field, name, f"the packages {packages} both offer it", "remove one of them")
+        try:
+            cls = points[0].load()
+        except Exception as error:  # an import runs code of others
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            rule = f"the package {packages} offers it, but {points[0].value} cannot be imported ({reason})"
+            raise InputError(self.field, name, rule, "update or remove that package") from error
+        if not isinstance(cls, type):
+            raise InputError(self.field, name, f"{points[0].value} of the package {packages} is not a class")
+        return cls
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.found  # by name alone: nothing is imported
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.found))
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "?"
