@@ -63,6 +63,8 @@ class Loop:
     overhead: Overhead = field(default_factory=Overhead)
     horizon: Horizon | None = None
     "The price that knows the deadline (budget.script_seconds); None charges the rate."
+    attempts_per_prompt: int = 1
+    "Chains that side by side get one parent: what the policy's algorithm compares."
     checkpoint_every: int = 1
     "Steps between checkpoints; a step in between is worked through again from the record after a crash."
     on_attempt: Callable[[int, Outcome], None] | None = None
@@ -112,9 +114,10 @@ class Loop:
             step += 1
 
     def parents(self) -> list[Solution | None]:
-        """The solutions to improve, one a chain; None asks for a first solution."""
-        chosen = self.buffer.select(self.chains.chains)
-        return list(chosen) if chosen else [None] * self.chains.chains
+        """The solutions to improve, one a chain, or one for a group of them; None asks for a first solution."""
+        prompts = self.chains.chains // self.attempts_per_prompt
+        chosen: list[Solution | None] = [*self.buffer.select(prompts)] or [None] * prompts
+        return [solution for solution in chosen for _ in range(self.attempts_per_prompt)]
 
     def propose(self, step: int, parents: Sequence[Solution | None], recorded: record.Recorded) -> list[Proposal]:
         """New proposals, on record before any is executed; or those that are on record already."""

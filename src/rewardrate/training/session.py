@@ -66,6 +66,7 @@ def train(
                 seed=recipe.seed,
                 overhead=recipe.overhead,
                 horizon=recipe.make_horizon(),
+                attempts_per_prompt=recipe.attempts_per_prompt,
                 checkpoint_every=recipe.checkpoint_every,
                 on_attempt=on_attempt,
                 on_step=_both(on_step, loggers),
