@@ -97,18 +97,38 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def build(cls: type[Config], table: Mapping[str, Any], prefix: str = "") -> Config:
-    """An instance of the frozen dataclass `cls` from a plain table; every key and value is checked."""
+    """An instance of the frozen dataclass `cls` from a plain table; every key and value is checked.
+
+    Keys that once stood in this table and stand in one below it now are moved there: `MOVED` of the class, key ->
+    table. Recipes and run folders of before are still read.
+    """
     hints = typing.get_type_hints(cls, include_extras=True)
     names = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+    moved: Mapping[str, str] = getattr(cls, "MOVED", {})
+    table = _moved(table, moved, prefix)
     for key in table:
         if key not in names:
-            raise InputError(f"{prefix}{key}", table[key], "there is no such key", did_you_mean(key, names))
+            raise InputError(f"{prefix}{key}", table[key], "there is no such key", did_you_mean(key, [*names, *moved]))
     values = {key: _convert(hints[key], value, f"{prefix}{key}") for key, value in table.items()}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if field.init and required and field.name not in values:
             raise InputError(f"{prefix}{field.name}", None, "it is required and has no default")
     return cls(**values)
+
+
+def _moved(table: Mapping[str, Any], moved: Mapping[str, str], prefix: str) -> Mapping[str, Any]:
+    """The table with each key of `moved` in the table below that has it now."""
+    old = [key for key in table if key in moved]
+    table = {**table}
+    for key in old:
+        place, value = moved[key], table.pop(key)
+        below = table.get(place, {})
+        if not isinstance(below, Mapping) or key in below:
+            rule = f"it stands in [{prefix}{place}] now, and is given there too"
+            raise InputError(f"{prefix}{key}", value, rule, "leave this one out")
+        table[place] = {**below, key: value}
+    return table
 
 
 def dumps(config: Any, prefix: str = "", *, explain: bool = False) -> str:

@@ -12,6 +12,7 @@ pytest.importorskip("transformers", reason="needs the agent extra")
 from rewardrate.config import build as build_config  # noqa: E402
 from rewardrate.errors import InputError  # noqa: E402
 from rewardrate.policies import ppo  # noqa: E402
+from rewardrate.policies.algorithms import PPO  # noqa: E402
 from rewardrate.policies.learner import Experience, Learner, LearnerSettings  # noqa: E402
 
 FAST = LearnerSettings(learning_rate=1e-3, critic_learning_rate=1e-3)
@@ -53,9 +54,9 @@ def distance(ours, theirs):
 def test_the_defaults_are_the_papers_table():
     s = LearnerSettings()
     assert (s.learning_rate, s.critic_learning_rate, s.betas, s.weight_decay) == (1e-6, 1e-5, (0.9, 0.999), 0.01)
-    assert (s.clip, s.value_clip, s.gradient_clip) == (0.2, 0.5, 1.0)
-    assert (s.entropy_coefficient, s.kl_coefficient, s.discount, s.trace) == (0.001, 0.001, 1.0, 1.0)
-    assert (s.epochs, s.mini_batch, s.micro_batch, s.whiten, s.critic) == (1, None, 4, True, "own")
+    assert (s.algorithm.clip, s.algorithm.value_clip, s.gradient_clip) == (0.2, 0.5, 1.0)
+    assert (s.entropy_coefficient, s.kl_coefficient, s.algorithm.discount, s.algorithm.trace) == (0.001, 0.001, 1, 1)
+    assert (s.epochs, s.mini_batch, s.micro_batch, s.algorithm.whiten, s.critic) == (1, None, 4, True, "own")
 
 
 def test_settings_can_come_from_a_recipe_and_nonsense_is_refused():
@@ -67,8 +68,10 @@ def test_settings_can_come_from_a_recipe_and_nonsense_is_refused():
 
 
 def test_settings_made_in_python_are_checked_too(build):
-    with pytest.raises(InputError, match=r"learner\.clip"):
-        Learner(build.llama(), LearnerSettings(clip=-1.0))
+    with pytest.raises(InputError, match=r"learner\.algorithm\.clip"):
+        Learner(build.llama(), LearnerSettings(algorithm=PPO(clip=-1.0)))
+    with pytest.raises(InputError, match=r"learner\.epochs"):
+        Learner(build.llama(), LearnerSettings(epochs=0))
 
 
 @pytest.mark.parametrize("critic", ["own", "shared"])
@@ -134,7 +137,7 @@ def test_the_gradient_equals_that_of_the_loss_written_out_row_by_row(build):
 
 def test_advantages_are_reward_to_come_minus_value_with_the_kl_paid_on_the_way(build):
     rows, model = batch(rows=5), build.llama()
-    learner = Learner(model, dataclasses.replace(FAST, kl_coefficient=0.5, whiten=False))
+    learner = Learner(model, dataclasses.replace(FAST, kl_coefficient=0.5, algorithm=PPO(whiten=False)))
     with torch.no_grad():
         for parameter in learner.model.parameters():
             parameter.add_(0.02 * torch.randn_like(parameter))
@@ -274,7 +277,7 @@ def test_no_rows_teach_nothing(build):
 
 
 def test_a_gradient_that_is_not_finite_is_thrown_away_and_counted(build):
-    learner = Learner(build.llama(), dataclasses.replace(FAST, whiten=False))
+    learner = Learner(build.llama(), dataclasses.replace(FAST, algorithm=PPO(whiten=False)))
     before = weights(learner.model)
     metrics = learner.update([Experience((1,), (2, 3), 3e38), Experience((1,), (4,), -3e38)])
     assert metrics["skipped_steps"] >= 1.0
@@ -300,7 +303,7 @@ def test_a_rewarded_token_becomes_likely(build, critic):
 
 
 def test_a_critic_comes_to_foresee_what_a_state_earns(build):
-    settings = dataclasses.replace(FAST, learning_rate=0.0, critic_learning_rate=3e-3, value_clip=100.0)
+    settings = dataclasses.replace(FAST, learning_rate=0.0, critic_learning_rate=3e-3, algorithm=PPO(value_clip=100.0))
     learner = Learner(build.llama(), settings)
     rows = [Experience((1, 2), (3, 4), 5.0), Experience((9, 8), (3, 4), -5.0)] * 4
     for _ in range(80):
@@ -310,6 +313,6 @@ def test_a_critic_comes_to_foresee_what_a_state_earns(build):
 
 def test_the_whitened_batch_is_what_the_functions_say(build):
     learner = Learner(build.llama(), FAST)
-    plain = Learner(copy.deepcopy(build.llama()), dataclasses.replace(FAST, whiten=False))
+    plain = Learner(copy.deepcopy(build.llama()), dataclasses.replace(FAST, algorithm=PPO(whiten=False)))
     white, raw = learner.prepare(batch())[0], plain.prepare(batch())[0]
     torch.testing.assert_close(white.advantages, ppo.whiten(raw.advantages, raw.mask))

@@ -18,6 +18,17 @@ def rows(*values):
     return torch.tensor([values], dtype=torch.float64)
 
 
+def policy_loss(logprobs, old, advantages, mask, clip=0.2):
+    """Mean over tokens as the learner takes it, and how often the clip is active."""
+    loss, clipped = ppo.surrogate(ppo.log_ratio(logprobs, old, mask), advantages, clip)
+    return ppo.masked_sum(loss, mask) / mask.sum(), ppo.masked_sum(clipped, mask)
+
+
+def value_loss(values, old, returns, mask, clip=0.5):
+    loss, clipped = ppo.value_error(values, old, returns, mask, clip)
+    return ppo.masked_sum(loss, mask) / mask.sum(), ppo.masked_sum(clipped, mask)
+
+
 def random_case(seed, B=3, R=5):
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, R + 1, (B,), generator=generator)
@@ -100,7 +111,7 @@ def test_policy_loss_by_hand_clips_only_what_went_too_far_in_the_profitable_dire
     ratio = torch.tensor([[1.5, 0.5, 1.5, 0.5, 1.1]], dtype=torch.float64)
     advantages = torch.tensor([[2.0, 2.0, -2.0, -2.0, 1.0]], dtype=torch.float64)
     mask = torch.ones(1, 5, dtype=torch.bool)
-    loss, clipped = ppo.policy_loss(ratio.log(), torch.zeros_like(ratio), advantages, mask, 0.2, tokens=5)
+    loss, clipped = policy_loss(ratio.log(), torch.zeros_like(ratio), advantages, mask)
     # max(-3, -2.4), max(-1, -1.6), max(3, 2.4), max(1, 1.6), -1.1
     assert float(loss) == pytest.approx((-2.4 - 1.0 + 3.0 + 1.6 - 1.1) / 5)
     assert int(clipped) == 2
@@ -108,10 +119,19 @@ def test_policy_loss_by_hand_clips_only_what_went_too_far_in_the_profitable_dire
 
 def test_value_loss_by_hand_takes_the_worse_of_plain_and_clipped():
     values, old, returns = rows(2.0, 0.2, -1.0), rows(0.0, 0.0, 0.0), rows(3.0, 1.0, 1.0)
-    loss, clipped = ppo.value_loss(values, old, returns, WHOLE, 0.5, tokens=3)
+    loss, clipped = value_loss(values, old, returns, WHOLE)
     # max(1, 6.25), max(.64, .64), max(4, 2.25)
     assert float(loss) == pytest.approx(0.5 * (6.25 + 0.64 + 4.0) / 3)
     assert int(clipped) == 1
+
+
+def test_the_estimate_of_kl_by_hand_is_never_negative_and_a_mean_over_rows_weighs_short_replies_as_long_ones():
+    mask = torch.tensor([[True, True], [True, False]])
+    logprobs, reference = torch.tensor([[-1.0, -2.0], [-3.0, 9.0]]), torch.tensor([[-1.0, -1.0], [-5.0, 9.0]])
+    kl = ppo.kl_estimate(logprobs, reference, mask)
+    torch.testing.assert_close(kl, torch.tensor([[0.0, math.e - 2], [math.exp(-2) + 1, 0.0]]))
+    expected = ((math.e - 2) / 2 + math.exp(-2) + 1) / 2
+    assert float(ppo.mean_over_rows(kl, mask, 2)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_log_probabilities_and_entropy_are_those_of_the_temperature_scaled_distribution():
@@ -144,13 +164,15 @@ def losses(name, mask, draw):
     other, target = draw(), draw()
     tokens = int(mask.sum())
     if name == "policy":
-        return lambda x: ppo.policy_loss(x, x.detach() * 0 + other, target, mask, 0.2, tokens)[0]
+        return lambda x: policy_loss(x, x.detach() * 0 + other, target, mask)[0]
     if name == "value":
-        return lambda x: ppo.value_loss(x, other, target, mask, 0.5, tokens)[0]
+        return lambda x: value_loss(x, other, target, mask)[0]
+    if name == "kl":
+        return lambda x: ppo.mean_over_rows(ppo.kl_estimate(x, other, mask), mask, mask.shape[0])
     return lambda x: ppo.entropy_bonus(x * x, mask, 0.01, tokens)
 
 
-@pytest.mark.parametrize("name", ["policy", "value", "bonus"])
+@pytest.mark.parametrize("name", ["policy", "value", "kl", "bonus"])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_gradient_of_each_term_equals_finite_differences(name, seed):
     mask, draw = random_case(seed)
@@ -191,11 +213,11 @@ def test_at_ratio_one_the_policy_gradient_is_the_advantage_weighted_score():
     mask, draw = random_case(1)
     logprobs, advantages = draw().requires_grad_(), draw()
     tokens = int(mask.sum())
-    ppo.policy_loss(logprobs, logprobs.detach(), advantages, mask, 0.2, tokens)[0].backward()
+    policy_loss(logprobs, logprobs.detach(), advantages, mask)[0].backward()
     torch.testing.assert_close(logprobs.grad, torch.where(mask, -advantages / tokens, 0.0))
 
 
-@pytest.mark.parametrize("name", ["policy", "value"])
+@pytest.mark.parametrize("name", ["policy", "value", "kl"])
 def test_padding_gets_no_gradient_even_when_it_holds_infinities(name):
     mask, draw = random_case(3)
     loss = losses(name, mask, draw)
@@ -208,5 +230,5 @@ def test_padding_gets_no_gradient_even_when_it_holds_infinities(name):
 
 def test_a_ratio_that_would_overflow_stays_finite():
     mask = torch.tensor([[True]])
-    loss, _ = ppo.policy_loss(torch.tensor([[0.0]]), torch.tensor([[-1000.0]]), torch.tensor([[-1.0]]), mask, 0.2, 1)
+    loss, _ = policy_loss(torch.tensor([[0.0]]), torch.tensor([[-1000.0]]), torch.tensor([[-1.0]]), mask)
     assert torch.isfinite(loss)

@@ -135,13 +135,13 @@ def test_rules_of_a_kind_change_ranking_extra_reward_and_the_arm_vanilla():
         priced = made.price(rows, step=1, attempts=range(1, 5))
         assert priced.relative == pytest.approx(first)
         assert priced.bonuses == [extra] * 4
-        assert [one.code for one in made.parents(3)] == ["a", "b", "c"]
+        assert [one.code for one in made.select(3)] == ["a", "b", "c"]
 
 
 def test_known_solutions_fill_the_buffer_before_the_first_step():
     made = pricer(Fixed(0.0))
     made.start_with([KnownSolution("old", outcome(1.0, 2.0, "x")), KnownSolution("new", outcome(3.0, 2.0, "y"))])
-    assert [(one.seed, one.attempt, one.number, one.code) for one in made.parents(2)] == [
+    assert [(one.seed, one.attempt, one.number, one.code) for one in made.select(2)] == [
         ("new", -2, None, "y"),
         ("old", -1, None, "x"),
     ]

@@ -22,7 +22,8 @@ def test_the_paper_recipe_has_the_numbers_of_the_paper():
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.presence_penalty) == (0.7, 0.8, 20, 1.5)
     assert (sampling.new_tokens, recipe.environment.prompt_tokens) == (2500, 2560)
     assert (learner.learning_rate, learner.critic_learning_rate) == (1e-6, 1e-5)
-    assert (learner.clip, learner.value_clip, learner.gradient_clip, learner.kl_coefficient) == (0.2, 0.5, 1.0, 0.001)
+    assert (learner.algorithm.clip, learner.algorithm.value_clip) == (0.2, 0.5)
+    assert (learner.gradient_clip, learner.kl_coefficient) == (1.0, 0.001)
     assert (recipe.estimator.forgetting, recipe.estimator.batches, recipe.estimator.quantile) == (0.3, 1000, 0.95)
     assert (recipe.environment.cores, recipe.environment.memory_bytes) == (2, 16 * 2**30)
 
@@ -96,7 +97,8 @@ def test_the_race_recipe_has_the_numbers_of_the_paper():
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.presence_penalty) == (0.7, 0.8, 20, 1.5)
     assert (sampling.new_tokens, recipe.environment.prompt_tokens) == (2560, 40960)
     assert (learner.learning_rate, learner.critic_learning_rate) == (1e-6, 1e-5)
-    assert (learner.clip, learner.value_clip, learner.gradient_clip, learner.kl_coefficient) == (0.2, 0.5, 1.0, 0.001)
+    assert (learner.algorithm.clip, learner.algorithm.value_clip) == (0.2, 0.5)
+    assert (learner.gradient_clip, learner.kl_coefficient) == (1.0, 0.001)
     assert (recipe.estimator.forgetting, recipe.estimator.batches, recipe.estimator.quantile) == (0.3, 1000, 0.95)
     race, implementer = recipe.environment, recipe.environment.implementer
     assert (implementer.temperature, implementer.new_tokens, implementer.attempts) == (0.0, 16_384, 3)

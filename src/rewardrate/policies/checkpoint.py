@@ -25,7 +25,7 @@ def save_learner(learner: Learner, folder: Path, more: dict[str, Any]) -> None:
     """Write weights, critic, both optimisers and the shuffle's random state; `more` goes into the JSON file."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors: dict[str, Tensor] = {}
-    for part, network, optimiser in _parts(learner):
+    for part, network, optimiser in learner.parts():
         for name, parameter in _learning(network):
             tensors[f"{part}.{name}"] = parameter.detach().contiguous().cpu()
             state = optimiser.state.get(parameter, {})
@@ -51,7 +51,7 @@ def load_learner(learner: Learner, folder: Path, expected: dict[str, Any]) -> di
     except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
         raise InputError("checkpoint", str(folder), f"it cannot be read ({error})") from None
     wanted = {
-        f"{part}.{name}": parameter for part, network, _ in _parts(learner) for name, parameter in _learning(network)
+        f"{part}.{name}": parameter for part, network, _ in learner.parts() for name, parameter in _learning(network)
     }
     held = {key for key in tensors if ":" not in key}
     if held != set(wanted):
@@ -83,7 +83,7 @@ def read_state(folder: Path, expected: dict[str, Any]) -> dict[str, Any]:
 
 def _install(learner: Learner, tensors: dict[str, Tensor]) -> None:
     with torch.no_grad():
-        for part, network, optimiser in _parts(learner):
+        for part, network, optimiser in learner.parts():
             optimiser.state.clear()
             for name, parameter in _learning(network):
                 key = f"{part}.{name}"
@@ -103,11 +103,6 @@ def fingerprint(model: Any) -> str:
         digest.update(f"{name} {tuple(parameter.shape)} ".encode())
         digest.update(head.numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def _parts(learner: Learner) -> Iterator[tuple[str, Any, Any]]:
-    yield "policy", learner.model, learner.optimiser
-    yield "critic", learner.critic, learner.critic_optimiser
 
 
 def _learning(network: Any) -> Iterator[tuple[str, Tensor]]:

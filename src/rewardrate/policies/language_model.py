@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class LanguageModelPolicy:
-    """Replies drawn by `sampling`, weights moved by PPO as `learner` says; without a learner it stays as it is.
+    """Replies drawn by `sampling`, weights moved as `learner` says; without a learner it stays as it is.
 
     `prompt_tokens` bounds a prompt: a longer one loses its middle, so that the task at its beginning and the question
     at its end remain. Unless given, it leaves the reply its `new_tokens`, or half of the model's context.
@@ -85,14 +85,20 @@ class LanguageModelPolicy:
         ]
 
     def learn(self, proposals: Sequence[Proposal], rewards: Sequence[float | None]) -> dict[str, float]:
-        """One PPO update; rows whose reward is None are left out. Metrics as `Learner.update` names them."""
+        """One update; rows whose reward is None are left out. Metrics as `Learner.update` names them.
+
+        Where the algorithm compares attempts at one prompt, they stand side by side (`attempts_per_prompt`).
+        """
         if len(proposals) != len(rewards):
             raise InputError("rewards", len(rewards), f"there must be one for each of the {len(proposals)} proposals")
         if self.learner is None:
             return {}
+        attempts = self.learner.algorithm.attempts_per_prompt
         rows = [
-            Experience(proposal.prompt_tokens, proposal.reply_tokens, float(reward), proposal.logprobs)
-            for proposal, reward in zip(proposals, rewards, strict=True)
+            Experience(
+                proposal.prompt_tokens, proposal.reply_tokens, float(reward), proposal.logprobs, place // attempts
+            )
+            for place, (proposal, reward) in enumerate(zip(proposals, rewards, strict=True))
             if reward is not None
         ]
         metrics = self.learner.update(rows)

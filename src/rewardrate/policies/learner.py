@@ -1,4 +1,4 @@
-"""One PPO learner for a causal language model: one call of `update` is line "PPO" of Algorithm 1."""
+"""A learner for a causal language model: one call of `update` is line "PPO" of Algorithm 1, by any algorithm."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
-from rewardrate.config import AtLeast, Between, build
+from rewardrate.config import AtLeast, Between, Registered, build
 from rewardrate.errors import InputError
-from rewardrate.policies import ppo
+from rewardrate.policies import algorithms, ppo
+from rewardrate.policies.algorithms import Algorithm, Batch
 from rewardrate.policies.cache import takes_forests
 from rewardrate.policies.network import (
     Head,
@@ -34,39 +35,31 @@ from rewardrate.policies.network import (
 )
 
 Decay = Annotated[float, Between(0, 0.999999)]
-SUMMED = ("policy_loss", "value_loss", "entropy", "clip_share", "value_clip_share", "step_kl")
 
 
 @dataclass(frozen=True)
 class LearnerSettings:
     """How a batch of rewards becomes a change of weights. Defaults: the paper's table, as its code runs it."""
 
+    MOVED: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("clip", "value_clip", "discount", "trace", "whiten", "spread_floor"), "algorithm"
+    )
+    "Keys of recipes from before there was a choice of algorithm, and the table they are in now."
+
     learning_rate: Annotated[float, AtLeast(0)] = 1e-6
     "AdamW step of the policy; constant, no warm-up."
     critic_learning_rate: Annotated[float, AtLeast(0)] = 1e-5
-    "AdamW step of the critic."
+    "AdamW step of the critic, where the algorithm has one."
     betas: tuple[Decay, Decay] = (0.9, 0.999)
     "AdamW's two decay rates."
     weight_decay: Annotated[float, AtLeast(0)] = 0.01
     "AdamW's decoupled decay."
-    clip: Annotated[float, AtLeast(0)] = 0.2
-    "The ratio may move this far from 1 before its gradient stops."
-    value_clip: Annotated[float, AtLeast(0)] = 0.5
-    "A value may move this far in one batch before its gradient stops."
     gradient_clip: Annotated[float, AtLeast(0)] = 1.0
     "Largest norm of a gradient, policy and critic each on its own."
     entropy_coefficient: float = 0.001
     "Weight of the entropy bonus."
     kl_coefficient: Annotated[float, AtLeast(0)] = 0.001
-    "Price of the log-ratio to the reference, in the reward. 0 keeps no reference at all."
-    discount: Annotated[float, Between(0, 1)] = 1.0
-    "Of reward per token."
-    trace: Annotated[float, Between(0, 1)] = 1.0
-    "Lambda of the advantage estimate."
-    whiten: bool = True
-    "Whether advantages are brought to mean 0, variance 1 over the tokens of the batch."
-    spread_floor: Annotated[float, AtLeast(0)] = 0.0
-    "Smallest spread that is stretched to 1: a batch whose rows all earn the same then teaches nearly nothing."
+    "Price of the distance to the reference: in the reward, or where the algorithm has it. 0 keeps no reference at all."
     epochs: Annotated[int, AtLeast(1)] = 1
     "Passes over a batch."
     mini_batch: Annotated[int, AtLeast(1)] | None = None
@@ -83,6 +76,10 @@ class LearnerSettings:
     "Of the arithmetic; weights are fp32 always. auto: bf16 on a GPU, fp32 on a CPU."
     gradient_checkpointing: bool = False
     "Whether layers are computed again in the backward pass: a third more time, far less memory."
+    algorithm: Annotated[Algorithm, Registered(algorithms.GROUP, algorithms.DEFAULT.kind)] = field(
+        default_factory=algorithms.DEFAULT
+    )
+    "ppo, grpo, rloo, or one that an installed package adds."
 
 
 @dataclass(frozen=True)
@@ -93,17 +90,8 @@ class Experience:
     reply: tuple[int, ...]
     reward: float
     logprobs: tuple[float, ...] = ()
-
-
-@dataclass
-class Batch:
-    """What a batch of B rows knows before its first step; every tensor [B, R] on the learner's device."""
-
-    mask: Tensor
-    old_logprobs: Tensor
-    old_values: Tensor
-    advantages: Tensor
-    returns: Tensor
+    group: int = 0
+    "Rows with the same number are attempts at the same prompt."
 
 
 @dataclass
@@ -113,18 +101,21 @@ class Pass:
     packed: Pack
     logprobs: Tensor
     entropies: Tensor
-    values: Tensor
+    values: Tensor | None
 
 
 class Learner:
-    """PPO with a critic and a frozen reference, on one device, weights in fp32.
+    """A policy, its frozen reference, and a critic where the algorithm needs one; on one device, weights in fp32.
 
     On a CPU two learners with the same seed, weights and batches end with equal bits.
     """
 
     def __init__(self, model: Any, settings: LearnerSettings, temperature: float = 1.0, seed: int = 0) -> None:
         self.model, self.temperature = model, temperature
-        self.settings = settings = build(LearnerSettings, asdict(settings), "learner.")
+        self.settings = settings = build(
+            LearnerSettings, {one.name: getattr(settings, one.name) for one in fields(settings)}, "learner."
+        )
+        self.algorithm = settings.algorithm
         self.device = next(model.parameters()).device
         self.dtype = torch.float64 if next(model.parameters()).dtype == torch.float64 else torch.float32
         half = sorted(
@@ -145,21 +136,24 @@ class Learner:
             if hasattr(model, "enable_input_require_grads") and not _embeds_learn(model):
                 model.enable_input_require_grads()
         self.reference = Reference(model) if settings.kl_coefficient > 0 else None
-        self.critic: nn.Module = (
-            own_critic(model) if settings.critic == "own" else value_head(model, hidden_size(model))
-        )
-        self.critic.train(settings.gradient_checkpointing)
         self.head = Head(model)
         self.optimiser = self._adam(model, settings.learning_rate)
-        self.critic_optimiser = self._adam(self.critic, settings.critic_learning_rate)
+        self.critic: nn.Module | None = None
+        self.critic_optimiser: torch.optim.AdamW | None = None
+        if self.algorithm.needs_critic:
+            own = settings.critic == "own"
+            self.critic = own_critic(model) if own else value_head(model, hidden_size(model))
+            self.critic.train(settings.gradient_checkpointing)
+            self.critic_optimiser = self._adam(self.critic, settings.critic_learning_rate)
         self.shuffle = torch.Generator().manual_seed(seed)  # order of mini-batches; part of the saved state
 
     def update(self, rows: Sequence[Experience]) -> dict[str, float]:
         """Learn from a batch; returns means over its tokens. Raises InputError, with nothing changed, on bad rows.
 
-        Keys: policy_loss, value_loss, entropy, kl (to the reference, if there is one), clip_share, value_clip_share,
-        grad_norm, critic_grad_norm, step_kl (how far the policy moved within the batch), explained_variance,
-        sampler_gap (mean |sampled - recomputed| log-probability), skipped_steps, reward, rows, tokens, seconds.
+        Keys: policy_loss, entropy, kl (to the reference, if there is one), the shares that the algorithm tells,
+        grad_norm, step_kl (how far the policy moved within the batch), sampler_gap (mean |sampled - recomputed|
+        log-probability), skipped_steps, reward, rows, tokens, seconds; with a critic value_loss, critic_grad_norm
+        and explained_variance.
         """
         start = time.perf_counter()
         _check(rows, self.settings.old_logprobs == "sampled")
@@ -198,37 +192,47 @@ class Learner:
         recomputed, old_values, reference = self._look(rows, mask, first)
         rely = settings.old_logprobs == "sampled"
         old = sampled if rely else recomputed
-        reward = torch.tensor([row.reward for row in rows], dtype=self.dtype, device=self.device)
-        rewards = ppo.token_rewards(reward, old, reference, settings.kl_coefficient, mask)
-        advantages, returns = ppo.gae(rewards, old_values, mask, settings.discount, settings.trace)
-        metrics = {"explained_variance": _explained(old_values[mask], returns[mask])}
+        nothing = torch.zeros_like(old)
+        batch = Batch(
+            mask=mask,
+            rewards=torch.tensor([row.reward for row in rows], dtype=self.dtype, device=self.device),
+            groups=torch.tensor([row.group for row in rows], device=self.device),
+            old_logprobs=old,
+            reference_logprobs=reference,
+            old_values=old_values,
+            kl_coefficient=settings.kl_coefficient,
+            advantages=nothing,
+            returns=nothing,
+        )
+        batch.advantages, batch.returns = self.algorithm.advantages(batch)
+        metrics = {"explained_variance": _explained(old_values[mask], batch.returns[mask])} if self.critic else {}
         if self.reference:
             metrics["kl"] = (old - reference)[mask].mean().item()
         if not rely and all(row.logprobs for row in rows):
             metrics["sampler_gap"] = (sampled - recomputed)[mask].abs().mean().item()
-        if settings.whiten:
-            advantages = ppo.whiten(advantages, mask, settings.spread_floor)
-        return Batch(mask, old, old_values, advantages, returns), metrics
+        return batch, metrics
 
     @torch.no_grad()
     def _look(self, rows: Sequence[Experience], mask: Tensor, first: Pass | None) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities, values and the reference's log-probabilities, each [B, R]; zero where not needed."""
         found = torch.zeros((3, *mask.shape), dtype=self.dtype, device=self.device)
         logprobs, old_values, reference = found
-        shared = self.settings.critic == "shared"
+        shared = isinstance(self.critic, nn.Linear)
         recompute = self.settings.old_logprobs == "recomputed"
         for chosen in self._micro_batches(rows, range(len(rows))):
             packed = first.packed if first else self._pack(rows, chosen)
             with self._autocast():
                 if first:
                     _place(logprobs, mask, chosen, first.logprobs)
-                    _place(old_values, mask, chosen, first.values)
+                    guesses = first.values
                 else:
                     hidden = reply_hidden(trunk(self.model), packed) if recompute or shared else None
                     if recompute and hidden is not None:
                         scores = reply_logprobs(hidden, self.head, packed.replies, self.temperature)
                         _place(logprobs, mask, chosen, scores)
-                    _place(old_values, mask, chosen, self._values(packed, hidden))
+                    guesses = self._values(packed, hidden)
+                if guesses is not None:
+                    _place(old_values, mask, chosen, guesses)
                 if self.reference:
                     with self.reference() as (network, head):
                         known = reply_hidden(network, packed)
@@ -255,50 +259,51 @@ class Learner:
     ) -> dict[str, float]:
         """Gradients of the mini-batch `chosen`, added up over its micro-batches; nothing is stepped."""
         tokens = int(batch.mask[list(chosen)].sum())
-        totals = {key: torch.zeros((), dtype=self.dtype, device=self.device) for key in SUMMED}
+        totals: dict[str, Tensor] = {}
         for micro in self._micro_batches(rows, chosen):
-            index = torch.tensor(micro, device=self.device)
+            part = batch.rows(torch.tensor(micro, device=self.device))
             with self._autocast():
                 made = first or self._pass(self._pack(rows, micro))
-                losses, parts = self._losses(made, batch, index, tokens)
+                losses, parts = self._losses(made, part, tokens, len(chosen))
             for loss in losses:
                 loss.backward()  # type: ignore[no-untyped-call]
-            for key, part in parts.items():
-                totals[key] += part
+            for key, value in parts.items():
+                totals[key] = totals.get(key, 0.0) + value.to(self.dtype)
         return {key: float(total) for key, total in totals.items()}
 
-    def _losses(self, made: Pass, batch: Batch, index: Tensor, tokens: int) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """Loss of the policy and of the critic on one micro-batch, and its part of each metric."""
-        settings, mask = self.settings, batch.mask[index]
-        logprobs, entropies, guesses = (_spread(part, mask) for part in (made.logprobs, made.entropies, made.values))
-        old = batch.old_logprobs[index]
-        loss, clipped = ppo.policy_loss(logprobs, old, batch.advantages[index], mask, settings.clip, tokens)
-        bonus = ppo.entropy_bonus(entropies, mask, settings.entropy_coefficient, tokens)
-        error, value_clipped = ppo.value_loss(
-            guesses, batch.old_values[index], batch.returns[index], mask, settings.value_clip, tokens
+    def _losses(self, made: Pass, batch: Batch, tokens: int, rows: int) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """Losses of the policy and the critic on a micro-batch, and its part of each metric.
+
+        `tokens` and `rows` count the whole mini-batch: what micro-batches add up to does not depend on the cut.
+        """
+        mask = batch.mask
+        logprobs, entropies = (_spread(part, mask) for part in (made.logprobs, made.entropies))
+        values = _spread(made.values, mask) if made.values is not None else torch.zeros_like(logprobs)
+        loss = self.algorithm.loss(batch, logprobs, values)
+        assert loss.policy.shape == mask.shape
+        over_rows = loss.mean == "rows"
+        policy = (
+            ppo.mean_over_rows(loss.policy, mask, rows) if over_rows else ppo.masked_sum(loss.policy, mask) / tokens
         )
-        parts = {
-            "policy_loss": loss,
-            "value_loss": error,
-            "entropy": ppo.masked_sum(entropies, mask) / tokens,
-            "clip_share": clipped / tokens,
-            "value_clip_share": value_clipped / tokens,
-            "step_kl": ppo.masked_sum(old - logprobs, mask) / tokens,
-        }
-        return [loss - bonus, error], {key: part.detach() for key, part in parts.items()}
+        losses = [policy - ppo.entropy_bonus(entropies, mask, self.settings.entropy_coefficient, tokens)]
+        parts = {"policy_loss": policy}
+        if loss.value is not None:
+            losses.append(ppo.masked_sum(loss.value, mask) / tokens)
+            parts["value_loss"] = losses[1]
+        shares = {"entropy": entropies, **loss.shares, "step_kl": batch.old_logprobs - logprobs}
+        parts |= {key: ppo.masked_sum(share, mask) / tokens for key, share in shares.items()}
+        return losses, {key: part.detach() for key, part in parts.items()}
 
     def _step(
         self, rows: Sequence[Experience], batch: Batch, chosen: Sequence[int], first: Pass | None
     ) -> dict[str, float]:
         """One optimiser step of critic and policy; a gradient that is not finite is thrown away and counted."""
-        self.optimiser.zero_grad(set_to_none=True)
-        self.critic_optimiser.zero_grad(set_to_none=True)
+        parts = [("critic_grad_norm" if name == "critic" else "grad_norm", *part) for name, *part in self.parts()]
+        for _, _, optimiser in parts:
+            optimiser.zero_grad(set_to_none=True)
         totals = self.accumulate(rows, batch, chosen, first)
         totals["skipped_steps"] = 0.0
-        for key, network, optimiser in (
-            ("critic_grad_norm", self.critic, self.critic_optimiser),
-            ("grad_norm", self.model, self.optimiser),
-        ):
+        for key, network, optimiser in reversed(parts):
             learning = [p for p in network.parameters() if p.requires_grad]
             norm = float(nn.utils.clip_grad_norm_(learning, self.settings.gradient_clip))
             totals[key] = norm
@@ -309,7 +314,16 @@ class Learner:
             optimiser.zero_grad(set_to_none=True)
         return totals
 
-    def _values(self, packed: Pack, hidden: Tensor | None) -> Tensor:
+    def parts(self) -> list[tuple[str, Any, torch.optim.AdamW]]:
+        """What learns, by name: the policy, and the critic if there is one; each with its optimiser."""
+        found = [("policy", self.model, self.optimiser)]
+        if self.critic is not None and self.critic_optimiser is not None:
+            found.append(("critic", self.critic, self.critic_optimiser))
+        return found
+
+    def _values(self, packed: Pack, hidden: Tensor | None) -> Tensor | None:
+        if self.critic is None:
+            return None
         if isinstance(self.critic, nn.Linear):
             assert hidden is not None
             return values(self.critic, hidden)

@@ -1,4 +1,4 @@
-"""PPO for language models in pure functions.
+"""Policy gradients for language models in pure functions: PPO's, and what its relatives share with it.
 
 Shapes: B rows (one reply each), R reply positions (replies are right-padded), V tokens in the vocabulary, N reply
 tokens of all rows laid end to end. `mask` [B, R] is true on reply tokens. A mean over tokens is always
@@ -137,44 +137,57 @@ def whiten(advantages: Tensor, mask: Tensor, floor: float = 0.0) -> Tensor:
     return whitened
 
 
-def policy_loss(
-    logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, clip: float, tokens: int
-) -> tuple[Tensor, Tensor]:
-    """Clipped surrogate and the number of tokens on which the clip is active.
+def log_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
+    """How much likelier each reply token has become, as a logarithm: logprob - old_logprob. All [B, R]."""
+    assert logprobs.shape == old_logprobs.shape == mask.shape
+    return _inside(logprobs, mask) - _inside(old_logprobs, mask)
 
-    ratio = exp(logprob - old_logprob)
-    loss  = sum(max(-A * ratio, -A * clamp(ratio, 1 - clip, 1 + clip))) / tokens
 
-    All [B, R].
+def surrogate(log_ratio: Tensor, advantages: Tensor, clip: float) -> tuple[Tensor, Tensor]:
+    """Clipped surrogate of each token, and whether the clip is active there; all [B, R] (PPO, equation 7).
+
+    ratio = exp(log_ratio)
+    loss  = max(-A * ratio, -A * clamp(ratio, 1 - clip, 1 + clip))
     """
-    moved = _inside(logprobs, mask) - _inside(old_logprobs, mask)
-    ratio = moved.clamp(-RATIO_LIMIT, RATIO_LIMIT).exp()
+    assert log_ratio.shape == advantages.shape
+    ratio = log_ratio.clamp(-RATIO_LIMIT, RATIO_LIMIT).exp()
     plain = -advantages * ratio
     clipped = -advantages * ratio.clamp(1 - clip, 1 + clip)
-    loss = masked_sum(torch.maximum(plain, clipped), mask) / tokens
-    return loss, ((clipped > plain) & mask).sum()
+    return torch.maximum(plain, clipped), clipped > plain
 
 
-def value_loss(
-    values: Tensor, old_values: Tensor, returns: Tensor, mask: Tensor, clip: float, tokens: int
+def value_error(
+    values: Tensor, old_values: Tensor, returns: Tensor, mask: Tensor, clip: float
 ) -> tuple[Tensor, Tensor]:
-    """Clipped squared error of the critic and the number of tokens on which the clip is active.
+    """Clipped squared error of the critic at each token, and whether the clip is active there; all [B, R].
 
     near = old_value + clamp(value - old_value, -clip, clip)
-    loss = 0.5 * sum(max((value - G)^2, (near - G)^2)) / tokens
-
-    All [B, R].
+    loss = 0.5 * max((value - G)^2, (near - G)^2)
     """
+    assert values.shape == old_values.shape == returns.shape == mask.shape
     values, old_values, returns = (_inside(part, mask) for part in (values, old_values, returns))
     near = old_values + (values - old_values).clamp(-clip, clip)
     plain, clipped = (values - returns) ** 2, (near - returns) ** 2
-    loss = 0.5 * masked_sum(torch.maximum(plain, clipped), mask) / tokens
-    return loss, ((clipped > plain) & mask).sum()
+    return 0.5 * torch.maximum(plain, clipped), clipped > plain
+
+
+def kl_estimate(logprobs: Tensor, reference_logprobs: Tensor, mask: Tensor) -> Tensor:
+    """KL(policy || reference) from one sample a token, never negative: exp(d) - d - 1 with d = log pi_ref - log pi.
+
+    All [B, R]; GRPO, equation 4.
+    """
+    further = -log_ratio(logprobs, reference_logprobs, mask).clamp(-RATIO_LIMIT, RATIO_LIMIT)
+    return further.exp() - further - 1
 
 
 def entropy_bonus(entropies: Tensor, mask: Tensor, coefficient: float, tokens: int) -> Tensor:
     """What is subtracted from the loss so that the policy keeps trying: coefficient * sum(entropy) / tokens."""
     return coefficient * masked_sum(entropies, mask) / tokens
+
+
+def mean_over_rows(values: Tensor, mask: Tensor, rows: int) -> Tensor:
+    """Mean over each row's reply tokens, then over `rows`, the rows of the whole mini-batch. [B, R] -> []."""
+    return (_inside(values, mask).sum(1) / mask.sum(1)).sum() / rows
 
 
 def masked_sum(values: Tensor, mask: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ class PricedBatch:
 
     def parents(self, count: int | None = None) -> list[Solution | None]:
         """The solutions to improve, best first and from the top again; None asks for a first solution."""
-        return self.pricer.parents(count)
+        return self.pricer.select(self.recipe.batch if count is None else count)
 
     def prompt(self, parent: Solution | None) -> list[Message]:
         """The chat that asks for an improvement of `parent`, or for a first solution."""

@@ -63,7 +63,8 @@ class Pricer:
     """The reward rate, the chains, the solution buffer and, before a deadline, the horizon of one run.
 
     `rules` (an environment) say how its attempts are ranked and rewarded; without a `buffer` there is no bonus.
-    `deadline` is a chain's share of the budget of script seconds, for the horizon. Row i of a batch is chain i.
+    `deadline` is a chain's share of the budget of script seconds, for the horizon. Row i of a batch is chain i;
+    `attempts_per_prompt` chains side by side get one parent: what the policy's algorithm compares.
     """
 
     def __init__(
@@ -77,21 +78,27 @@ class Pricer:
         overhead: Overhead = Overhead(),  # noqa: B008
         horizon: Horizon | None = None,
         deadline: float | None = None,
+        attempts_per_prompt: int = 1,
     ) -> None:
         self.rules, self.objective, self.estimator = rules, objective, estimator
         self.chains, self.buffer, self.overhead = chains, buffer, overhead
         self.horizon, self.deadline = horizon, deadline
+        self.attempts_per_prompt = attempts_per_prompt
 
     @property
     def priced(self) -> bool:
         """Whether seconds cost anything in this arm."""
         return self.objective.arm != "vanilla"
 
-    def parents(self, count: int | None = None) -> list[Solution | None]:
-        """The solutions to improve, best first and from the top again, one a chain; None asks for a first solution."""
-        count = self.chains.chains if count is None else count
-        chosen = [] if self.buffer is None else self.buffer.select(count)
-        return list(chosen) if chosen else [None] * count
+    def parents(self) -> list[Solution | None]:
+        """The solution that each chain improves, best first and from the top again; None asks for a first solution."""
+        group = self.attempts_per_prompt
+        return [parent for parent in self.select(self.chains.chains // group) for _ in range(group)]
+
+    def select(self, prompts: int) -> list[Solution | None]:
+        """The solutions to improve in so many prompts."""
+        chosen = [] if self.buffer is None else self.buffer.select(prompts)
+        return list(chosen) if chosen else [None] * prompts
 
     def charged(self, outcome: Outcome, generation_seconds: float) -> Outcome:
         """The outcome with its overhead."""

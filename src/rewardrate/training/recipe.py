@@ -174,6 +174,18 @@ class Recipe:
         if self.window is not None and self.estimator.kind != "niw":
             rule = f"{self.estimator.kind} takes single attempts, not totals, and would not see the window"
             raise InputError("window", self.window, rule, 'use estimator.kind = "niw", or its own forgetting')
+        attempts = self.attempts_per_prompt
+        if self.batch % attempts:
+            near = " or ".join(
+                str(one * attempts) for one in (self.batch // attempts, self.batch // attempts + 1) if one
+            )
+            rule = f"it must be a multiple of policy.learner.algorithm.attempts, {attempts}: a prompt has so many rows"
+            raise InputError("batch", self.batch, rule, f"set it to {near}")
+
+    @property
+    def attempts_per_prompt(self) -> int:
+        """Rows of the batch that share one prompt, as the policy's algorithm wants it."""
+        return self.policy.learner.algorithm.attempts_per_prompt if self.policy.kind == "model" else 1
 
     @property
     def arm(self) -> ArmName:
@@ -203,6 +215,7 @@ class Recipe:
             overhead=self.overhead,
             horizon=rates.Horizon() if horizon else None,
             deadline=None if budget is None else budget / self.batch,
+            attempts_per_prompt=self.attempts_per_prompt,
         )
 
     def make_estimator(self) -> Estimator:
