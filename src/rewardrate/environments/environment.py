@@ -89,6 +89,10 @@ class RunSetup(ABC):
     def facts(self) -> Mapping[str, str]:
         """What the record and the page say of it. `metric` and `direction` (minimize, maximize) must be among them."""
 
+    def example_replies(self) -> list[str]:
+        """Replies that are valid attempts, for the contract suite; none where the kind can give none."""
+        return []
+
     @abstractmethod
     def environment(self, executor: Executor, count: Callable[[str], int]) -> Environment:
         """The environment; `count` counts the tokens of a text as the policy does."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent
 from rewardrate.config import AtLeast
-from rewardrate.environments.environment import Environment, RunSetup
+from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup
 from rewardrate.environments.fences import fence, unfenced
 from rewardrate.environments.sqltuning import runner
 from rewardrate.environments.sqltuning.workload import Split, Workload, load
@@ -51,7 +52,7 @@ class Yardstick:
 
 
 @dataclass(frozen=True)
-class SqlTuningSettings:
+class SqlTuningSettings(EnvironmentSettings):
     """The table [environment] of a recipe."""
 
     kind: Literal["sql-tuning"] = "sql-tuning"
@@ -81,10 +82,18 @@ class SqlTuningSetup(RunSetup):
     def facts(self) -> Mapping[str, str]:
         """The record of it."""
         baseline = ", ".join(f"{name} {1000 * seconds:.3f} ms" for name, seconds in self.yardstick.baseline.items())
-        facts = {"metric": "speed-up", "direction": "maximize", "workload": self.workload.database.parent.name}
-        return facts | {"sqlite": sqlite3.sqlite_version, "baseline": baseline} | {
-            "reference": f"{self.yardstick.reference:.4g}"
-        }  # fmt: skip
+        return {
+            "metric": "speed-up",
+            "direction": "maximize",
+            "workload": self.workload.database.parent.name,
+            "sqlite": sqlite3.sqlite_version,
+            "baseline": baseline,
+            "reference": f"{self.yardstick.reference:.4g}",
+        }
+
+    def example_replies(self) -> list[str]:
+        """The reference."""
+        return [f"```sql\n{self.workload.reference}\n```"]
 
     def environment(self, executor: Executor, count: Callable[[str], int]) -> SqlTuning:
         """The environment."""
@@ -119,21 +128,18 @@ class SqlTuning(Environment):
             parts.append(f"Its result: {unfenced(parent.message)}\nGive a better one, complete.")
         return [{"role": "user", "content": "\n\n".join(parts)}]
 
-    def stream(
-        self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None
-    ) -> Iterator[tuple[int, Outcome]]:
+    def stream(self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None) -> Outcomes:
         """Tune, run and judge one reply each."""
-        codes, jobs = {}, []
+        found = []
         for index, reply in enumerate(replies):
             try:
                 code = extract(reply)
-                jobs.append(job(self.workload, code, "reward", self.settings))
-                codes[len(jobs) - 1] = (index, code)
+                found.append((index, code, job(self.workload, code, "reward", self.settings)))
             except InputError as error:
                 yield index, Outcome(False, 0.0, None, FLOOR_SECONDS, str(error), "format", "")
-        for at, result in enumerate(self.executor.run(jobs)):
-            index, code = codes[at]
-            yield index, self.judge(code, result)
+        with contextlib.closing(self.executor.stream([one for _, _, one in found])) as ended:
+            for at, result in ended:
+                yield found[at][0], self.judge(found[at][1], result)
 
     def final_evaluation(self, code: str) -> Outcome | None:
         """The run's best proposal with parameters that no reward has seen."""
@@ -141,36 +147,49 @@ class SqlTuning(Environment):
 
     def judge(self, code: str, result: Result, split: Split = "reward") -> Outcome:
         """Valid: it ended in time, all rows are right, and the queries are faster than without tuning."""
-        seconds, message = max(FLOOR_SECONDS, result.priced_seconds), result.message or result.stderr[-200:]
-        outcome = Outcome(False, 0.0, None, seconds, message, result.status, code, clock=result.clock)
-        outcome = replace(
-            outcome, wall_seconds=result.seconds, cpu_seconds=result.cpu_seconds, level=result.level,
-            peak_memory_bytes=result.peak_memory_bytes, contaminated=result.contaminated,
-        )  # fmt: skip
+        outcome = Outcome(
+            False,
+            0.0,
+            None,
+            max(FLOOR_SECONDS, result.priced_seconds),
+            result.message or result.stderr[-200:],
+            result.status,
+            code,
+            clock=result.clock,
+            wall_seconds=result.seconds,
+            cpu_seconds=result.cpu_seconds,
+            peak_memory_bytes=result.peak_memory_bytes,
+            level=result.level,
+            contaminated=result.contaminated,
+        )
         if result.status != "ok":
             return outcome
         try:
-            report = json.loads(result.files["report.json"])
-            if "error" in report:
-                status: Any = "timeout" if report.get("late") else "error"
-                seconds = self.limit_seconds if status == "timeout" else seconds
-                message = f"{report.get('stage', '')}: {report['error']}"
-                return replace(outcome, status=status, message=message, seconds=seconds)
-            found = report["queries"]
-            times = {name: float(found[name]["seconds"]) for name in self.workload.queries}
-            if name := self.workload.wrong(found, split):
-                return replace(outcome, status="wrong-result", message=f"{name} does not return the original's rows")
-            speed_up = self.yardstick.speed_up(times)
-            told = self._message(speed_up, times, found, seconds)
+            return self._compared(outcome, json.loads(result.files["report.json"]), split)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             return replace(outcome, status="error", message=f"its results cannot be read ({type(error).__name__})")
+
+    def _compared(self, outcome: Outcome, report: Any, split: Split) -> Outcome:
+        if "error" in report:
+            words = f"{report['stage']}: {report['error']}"
+            if report["late"]:
+                return replace(outcome, status="timeout", message=words, seconds=self.limit_seconds)
+            return replace(outcome, status="error", message=words)
+        found = report["queries"]
+        if name := self.workload.wrong(found, split):
+            words = f"{name} does not return the rows of the original query"
+            return replace(outcome, status="wrong-result", message=words)
+        times = {name: float(found[name]["seconds"]) for name in self.workload.queries}
+        speed_up = self.yardstick.speed_up(times)
+        words = self._message(speed_up, times, found, outcome.seconds)
         if speed_up < LEAST_SPEED_UP:
-            return replace(outcome, score=speed_up, status="no-gain", message=f"{told}: no gain over no tuning")
-        return replace(outcome, valid=True, reward=self.yardstick.gain(speed_up), score=speed_up, message=told)
+            return replace(outcome, score=speed_up, status="no-gain", message=f"no gain: {words}")
+        return replace(outcome, valid=True, reward=self.yardstick.gain(speed_up), score=speed_up, message=words)
 
     def _message(self, speed_up: float, times: Mapping[str, float], found: Mapping[str, Any], seconds: float) -> str:
         """Milliseconds of every query before and after, and the plans of the two that are slowest."""
-        each = [f"{name} {1000 * slow:.3g} -> {1000 * times[name]:.2g}" for name, slow in self.yardstick.baseline.items()]
+        before = self.yardstick.baseline
+        each = [f"{name} {1000 * before[name]:.3g} -> {1000 * after:.2g}" for name, after in times.items()]
         slowest = sorted((name for name in times if times[name] > QUERY_FLOOR_SECONDS), key=lambda n: -times[n])[:2]
         plans = "".join(f"; plan of {name}: {' | '.join(found[name]['plan'])[:160]}" for name in slowest)
         reference = f"{self.yardstick.reference:.3g}"
@@ -179,7 +198,7 @@ class SqlTuning(Environment):
 
 def extract(reply: str) -> str:
     """The SQL of the last block of a reply. InputError where there is none."""
-    code = ([""] + BLOCK.findall(reply[-LONGEST_REPLY:]))[-1].replace("\0", "").strip()
+    code = ["", *BLOCK.findall(reply[-LONGEST_REPLY:])][-1].replace("\0", "").strip()
     if not 0 < len(code) <= LONGEST_SQL:
         raise InputError("reply", code, f"it needs a ```sql block of 1 to {LONGEST_SQL:,} characters")
     return str(code.encode("utf-8", "replace").decode())
@@ -196,13 +215,16 @@ def job(workload: Workload, code: str, split: Split, settings: SqlTuningSettings
             raise InputError("query", name, "there is no such query")
         elif sql.strip("; \t\n"):
             queries[name] = sql.strip("; \t\n")
-    order = {"setup": setup, "queries": queries, "cases": workload.cases(split)}
-    limits = Limits(seconds=settings.time_limit, cores=1, memory_bytes=settings.memory_bytes)
-    order["seconds"] = settings.time_limit - 1.0
+    patience = settings.time_limit - 1.0  # so that the message can say what was under way
+    order = {"setup": setup, "queries": queries, "cases": workload.cases(split), "seconds": patience}
     return Job(
-        Path(runner.__file__).read_text(encoding="utf-8"), limits, data={"workload.db": workload.database},
-        files={"order.json": json.dumps(order).encode()}, collect=("report.json",), minimum=settings.minimum,
-    )  # fmt: skip
+        Path(runner.__file__).read_text(encoding="utf-8"),
+        Limits(seconds=settings.time_limit, cores=1, memory_bytes=settings.memory_bytes),
+        data={"workload.db": workload.database},
+        files={"order.json": json.dumps(order).encode()},
+        collect=("report.json",),
+        minimum=settings.minimum,
+    )
 
 
 def measure(workload: Workload, settings: SqlTuningSettings) -> Yardstick:

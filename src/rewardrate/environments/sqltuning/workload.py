@@ -136,9 +136,7 @@ def _same(rows: Any, answer: Rows) -> bool:
     """Rows as they should be; sums of floats may differ in their last digits."""
     if not isinstance(rows, list) or len(rows) != len(answer):
         return False
-    return all(
-        len(row) == len(right) and all(map(_equal, row, right)) for row, right in zip(rows, answer, strict=True)
-    )
+    return all(len(row) == len(right) and all(map(_equal, row, right)) for row, right in zip(rows, answer, strict=True))
 
 
 def _equal(one: Any, other: Any) -> bool:
