@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from rewardrate.attempt import Message, Outcome, Parent, collect
-from rewardrate.sandbox import Executor
+from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
+from rewardrate.sandbox import Executor, Result
 
 GROUP = "rewardrate.environments"  # of entry points: name of a kind -> its EnvironmentSettings
 
@@ -110,3 +110,22 @@ class EnvironmentSettings(ABC):
     @abstractmethod
     def setup(self, task: str, clock: str) -> RunSetup:
         """Load and prepare what `task` names; scripts are priced by `clock`. Raises InputError if it cannot be had."""
+
+
+def measured(result: Result, code: str) -> Outcome:
+    """What the sandbox says of an attempt, not judged yet: invalid, with its status, seconds and message."""
+    return Outcome(
+        valid=False,
+        reward=0.0,
+        score=None,
+        seconds=max(FLOOR_SECONDS, result.priced_seconds),
+        message=result.message or result.stderr.strip().rpartition("\n")[2][-200:],
+        status=result.status,
+        code=code,
+        clock=result.clock,
+        wall_seconds=result.seconds,
+        cpu_seconds=result.cpu_seconds,
+        peak_memory_bytes=result.peak_memory_bytes,
+        level=result.level,
+        contaminated=result.contaminated,
+    )

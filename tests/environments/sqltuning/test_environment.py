@@ -209,10 +209,13 @@ def test_the_yardstick_is_measured_once_and_kept(setup):
     assert facts["direction"] == "maximize"
 
 
-def test_a_workload_whose_reference_is_wrong_is_refused(cache, tmp_path):
+@pytest.mark.parametrize(
+    ("reference", "words"), [("DELETE FROM weather;", "its reference did not run"), ("ANALYZE;", "no faster than no")]
+)
+def test_a_workload_whose_reference_is_none_is_refused(cache, tmp_path, reference, words):
     broken = tmp_path / "broken.sql"
-    broken.write_text(Path(SMALL).read_text().partition("-- reference")[0] + "-- reference\nDELETE FROM weather;\n")
-    with pytest.raises(InputError, match="its reference did not run"):
+    broken.write_text(f"{Path(SMALL).read_text().partition('-- reference')[0]}-- reference\n{reference}\n")
+    with pytest.raises(InputError, match=words):
         SqlTuningSettings().setup(str(broken), "wall")
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent
 from rewardrate.config import AtLeast
-from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup
+from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup, measured
 from rewardrate.environments.fences import fence, unfenced
 from rewardrate.environments.sqltuning import runner
 from rewardrate.environments.sqltuning.workload import Split, Workload, load
@@ -148,21 +148,7 @@ class SqlTuning(Environment):
 
     def judge(self, code: str, result: Result, split: Split = "reward") -> Outcome:
         """Valid: it ended in time, all rows are right, and the queries are faster than without tuning."""
-        outcome = Outcome(
-            False,
-            0.0,
-            None,
-            max(FLOOR_SECONDS, result.priced_seconds),
-            result.message or result.stderr[-200:],
-            result.status,
-            code,
-            clock=result.clock,
-            wall_seconds=result.seconds,
-            cpu_seconds=result.cpu_seconds,
-            peak_memory_bytes=result.peak_memory_bytes,
-            level=result.level,
-            contaminated=result.contaminated,
-        )
+        outcome = measured(result, code)
         if result.status != "ok":
             return outcome
         try:
@@ -244,6 +230,9 @@ def measure(workload: Workload, settings: SqlTuningSettings) -> Yardstick:
             {name: min(one[name]["seconds"] for one in half) for name in workload.queries}
             for half in (found[:RUNS], found[RUNS:])
         ]
-        reference = Yardstick(fastest[0], math.e).speed_up(fastest[1])
-        kept.write_text(json.dumps([fastest[0], reference]), encoding="utf-8")
+        baseline = {name: max(QUERY_FLOOR_SECONDS, seconds) for name, seconds in fastest[0].items()}
+        reference = Yardstick(baseline, math.e).speed_up(fastest[1])
+        if reference < LEAST_SPEED_UP:
+            raise InputError("task", workload.name, f"its reference is no faster than no tuning ({reference:.3g})")
+        kept.write_text(json.dumps([baseline, reference]), encoding="utf-8")
     return Yardstick(*json.loads(kept.read_text(encoding="utf-8")))
