@@ -1,7 +1,8 @@
 """A chat model on loopback that writes scripts for the task digits8x8: good ones, broken ones, and none.
 
 It can refuse: `Chat.statuses` says with which status, by the number of the request (from 1); `Chat.down` is the status
-of all requests while it is set. `Chat.scripts` are written instead of its own, one after the other.
+of all requests while it is set. `Chat.scripts` are written instead of its own, one after the other, and `Chat.replies`
+are sent as they are.
 """
 
 import contextlib
@@ -28,6 +29,7 @@ class Chat(BaseHTTPRequestHandler):
     statuses: ClassVar[dict] = {}
     down: ClassVar[int | None] = None
     scripts: ClassVar[list] = []
+    replies: ClassVar[list] = []
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -42,6 +44,8 @@ class Chat(BaseHTTPRequestHandler):
         text = f"A guess.\n```python\n{SCRIPT.replace('PLACE', digit)}```" if number % 3 else "I would rather not."
         if self.scripts:
             text = f"```python\n{self.scripts[(number - 1) % len(self.scripts)]}\n```"
+        if self.replies:
+            text = self.replies[(number - 1) % len(self.replies)]
         self.send(200, {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
     def send(self, status, document):
@@ -58,7 +62,8 @@ class Chat(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def serving():
     """Its address, while it runs."""
-    Chat.asked, Chat.answered, Chat.statuses, Chat.down, Chat.scripts = [], [], {}, None, []
+    Chat.asked, Chat.answered, Chat.statuses, Chat.down = [], [], {}, None
+    Chat.scripts, Chat.replies = [], []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Chat)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -1,7 +1,8 @@
 import pytest
 
 from rewardrate.attempt import Outcome
-from rewardrate.environments import Environment
+from rewardrate.environments import Environment, measured
+from rewardrate.sandbox import Result
 
 
 def outcome(reward):
@@ -37,3 +38,11 @@ def test_one_that_lacks_a_thing_cannot_be_made():
 
     with pytest.raises(TypeError, match="abstract"):
         Half()
+
+
+@pytest.mark.parametrize("status", ["error", "timeout", "sandbox-failure"])
+def test_what_the_sandbox_measured_is_an_outcome_that_is_not_valid(status):
+    found = measured(Result(status, 0.01, 0.02, 7, "", "Traceback\nNameError: x\n", {}), "x")
+    assert (found.valid, found.reward, found.seconds, found.wall_seconds) == (False, 0.0, 0.1, 0.01)
+    assert (found.status, found.message, found.code) == (status, "NameError: x", "x")
+    assert found.charged == (status != "sandbox-failure")

@@ -16,6 +16,7 @@ from rewardrate.errors import InfrastructureError, InputError, MissingExtra, did
 VERBS = {
     "bandit": "the laboratory: bandits whose actions take time, agents, the paper's study",
     "doctor": "say what this machine can do, and the command that adds what is missing",
+    "environment": "the kinds of environments that are installed, and the contract that each must keep",
     "pretrain": "make the small language model that comes with the package, or warm up an open one",
     "rate": "what is one second worth? fit an estimator to your own attempts, or check one against the contract",
     "report": "one page for a run, both arms or several tasks: budget curves, rate, scripts and their descent",

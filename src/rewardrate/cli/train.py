@@ -20,8 +20,8 @@ budget.script_seconds states. The run folder holds every attempt; stop it at any
 again: it goes on where it stopped, and no recorded attempt is lost or run again.
 
 recipes: laptop (no GPU, minutes), gpu (a 1.5 B coder model on one GPU), mle-bench-paper and nanogpt-paper (the paper's
-tables), nanogpt-mini and nanogpt-gpu (a small race on two cores, or on one GPU), or your own TOML file; --dry-run
-prints one with every setting explained.
+tables), nanogpt-mini and nanogpt-gpu (a small race on two cores, or on one GPU), sql-tuning (a database, with a model
+behind an endpoint), or your own TOML file; --dry-run prints one with every setting explained.
 
 examples:
   rewardrate train laptop

@@ -1,6 +1,6 @@
 """What can be attempted: a proposal in, (valid, reward, seconds, message) out."""
 
 from rewardrate.attempt import Outcome
-from rewardrate.environments.environment import Environment, KnownSolution, RunSetup
+from rewardrate.environments.environment import Environment, EnvironmentSettings, KnownSolution, RunSetup, measured
 
-__all__ = ["Environment", "KnownSolution", "Outcome", "RunSetup"]
+__all__ = ["Environment", "EnvironmentSettings", "KnownSolution", "Outcome", "RunSetup", "measured"]

