@@ -128,7 +128,7 @@ def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe,
         assert any(event.kind == "report" for event in log.events())
     assert [attempt.status for attempt in attempts] == ["ok", "error", "edit", "modified"]
     good, broken, _, refused = attempts
-    assert (good.prompt, broken.prompt) == ("[seed: b_slower]", "[seed: a_baseline]"), "lower loss first at price 0"
+    assert (good.seed, broken.seed) == ("b_slower", "a_baseline"), "lower loss first at price 0"
     assert good.parent is None
     assert good.reward == pytest.approx(10 - good.score)
     assert "softcap" in broken.message

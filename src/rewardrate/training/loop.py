@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -17,8 +17,7 @@ from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.policy import Policy
 from rewardrate.rates import Accumulators, Horizon, RateEstimate
 from rewardrate.rates.estimate import Estimator
-from rewardrate.runlog import RateRow, RunLog
-from rewardrate.training import record
+from rewardrate.runlog import Origin, Recorded, RunLog
 from rewardrate.training.buffer import Solution, SolutionBuffer
 from rewardrate.training.objective import Objective, Overhead
 
@@ -69,7 +68,7 @@ class Loop:
     on_step: Callable[[Step], None] | None = None
     phases: dict[str, float] = field(default_factory=dict)
     attempts: list[int] = field(default_factory=list)
-    _last: tuple[int, RateRow, Sequence[float | None], Sequence[float], bool] | None = None
+    _last: tuple[int, RateEstimate, Sequence[float | None], Sequence[float], bool] | None = None
 
     def run(self) -> None:
         """Algorithm 1 of the paper, until the budget is used up."""
@@ -90,7 +89,7 @@ class Loop:
             self.stop_if_broken(step, outcomes, recorded)
         self.seal()
 
-    def resume(self) -> tuple[record.Recorded, int]:
+    def resume(self) -> tuple[Mapping[int, tuple[Recorded, ...]], int]:
         """Everything back to the latest resume point; what was recorded after it is used again, not repeated."""
         found = self.log.resume()
         if found.step:
@@ -116,19 +115,21 @@ class Loop:
         chosen = self.buffer.select(self.chains.chains)
         return list(chosen) if chosen else [None] * self.chains.chains
 
-    def propose(self, step: int, parents: Sequence[Solution | None], recorded: record.Recorded) -> list[Proposal]:
+    def propose(
+        self, step: int, parents: Sequence[Solution | None], recorded: Mapping[int, tuple[Recorded, ...]]
+    ) -> list[Proposal]:
         """New proposals, on record before any is executed; or those that are on record already."""
         if step in recorded:
             self.attempts = [row.attempt for row in recorded[step]]
-            return [record.proposal(row.proposal) for row in recorded[step]]
+            return [row.proposal for row in recorded[step]]
         with self._timed("propose"):
             prompts = [self.environment.prompt(_parent(solution)) for solution in parents]
             proposals = self.policy.propose(prompts, _seed(self.seed, step))
-        rows = [
-            record.row(place, proposal, *((None,) if parent is None else (parent.number, parent.seed)))
-            for place, (proposal, parent) in enumerate(zip(proposals, parents, strict=True))
+        origins = [
+            Origin(prompt) if parent is None else Origin(prompt, parent.number, parent.seed)
+            for prompt, parent in zip(prompts, parents, strict=True)
         ]
-        self.attempts = self.log.begin_step(step, rows)
+        self.attempts = self.log.begin_step(step, proposals, origins)
         return proposals
 
     def execute(
@@ -136,19 +137,18 @@ class Loop:
         step: int,
         proposals: Sequence[Proposal],
         parents: Sequence[Solution | None],
-        recorded: record.Recorded,
+        recorded: Mapping[int, tuple[Recorded, ...]],
     ) -> list[Outcome]:
         """Run what has not been run yet; every outcome is on record as soon as it is there.
 
         A resumed step has the parents it had: the buffer that chose them is what it was.
         """
-        known = {place: row.outcome for place, row in enumerate(recorded.get(step, ())) if row.outcome is not None}
-        outcomes = {place: record.outcome(row) for place, row in known.items()}
+        outcomes = {place: row.outcome for place, row in enumerate(recorded.get(step, ())) if row.outcome is not None}
         places = [place for place in range(len(proposals)) if place not in outcomes]
 
         def done(at: int, outcome: Outcome) -> None:
             outcome = self.overhead.added(outcome, proposals[places[at]].seconds)
-            self.log.outcome(step, places[at], record.outcome_row(outcome))
+            self.log.outcome(step, places[at], outcome)
             outcomes[places[at]] = outcome
             if self.on_attempt is not None:
                 self.on_attempt(places[at], outcome)
@@ -217,12 +217,13 @@ class Loop:
     ) -> None:
         """The step has happened: in one transaction, after its checkpoint is in place."""
         states, checkpoint = self._saved(step) if step % self.checkpoint_every == 0 else (None, None)
-        row = RateRow(rate.rate, rate.mean, rate.low, rate.high, rate.count)
-        self._last = (step, row, relative, bonuses, states is None)
+        self._last = (step, rate, relative, bonuses, states is None)
         options: dict[str, Any] = {"metrics": metrics, "phases": self.phases}
-        self.log.commit_step(step, row, relative, bonuses, states=states, checkpoint=checkpoint, **options)
+        self.log.commit_step(step, rate, relative, bonuses, states=states, checkpoint=checkpoint, **options)
 
-    def stop_if_broken(self, step: int, outcomes: Sequence[Outcome], recorded: record.Recorded) -> None:
+    def stop_if_broken(
+        self, step: int, outcomes: Sequence[Outcome], recorded: Mapping[int, tuple[Recorded, ...]]
+    ) -> None:
         """A sandbox that fails at every attempt of a step would use up the run without one: stop, and be told."""
         if step not in recorded and not any(outcome.charged for outcome in outcomes):
             why = f"every attempt of step {step} failed on our side ({outcomes[0].message})"
@@ -231,9 +232,9 @@ class Loop:
     def seal(self) -> None:
         """The last step of a run always has a checkpoint: what was trained can be used and trained further."""
         if self._last is not None and self._last[-1]:
-            step, row, relative, bonuses, _ = self._last
+            step, rate, relative, bonuses, _ = self._last
             states, checkpoint = self._saved(step)
-            self.log.commit_step(step, row, relative, bonuses, states=states, checkpoint=checkpoint)
+            self.log.commit_step(step, rate, relative, bonuses, states=states, checkpoint=checkpoint)
 
     def _saved(self, step: int) -> tuple[dict[str, Any], str | None]:
         with self._timed("save"):

@@ -16,7 +16,7 @@ from rewardrate.attempt import Outcome
 from rewardrate.errors import InputError
 from rewardrate.policies import EndpointPolicy
 from rewardrate.rates import Accumulators
-from rewardrate.runlog import RunLog
+from rewardrate.runlog import RunLog, best
 from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import Recipe
@@ -89,14 +89,13 @@ def _last_word(environment: Attempted, log: RunLog) -> None:
 
     A failure of the sandbox is no word: the same command tries again.
     """
-    valid = [attempt for attempt in log.attempts() if attempt.valid]
-    if not valid:
+    chosen = best(log.attempts())
+    if chosen is None:
         return
-    best = max(valid, key=lambda attempt: environment.merit(attempt.reward, attempt.score, attempt.seconds))
-    head = f"attempt {best.id}: "
+    head = f"attempt {chosen.id}: "
     if any(event.kind == "report" and event.message.startswith(head) for event in log.events()):
         return
-    outcome = environment.last_word(best.code)
+    outcome = environment.last_word(chosen.code)
     if outcome is not None and outcome.charged:
         log.note("report", f"{head}reward {outcome.reward:.4f}, {outcome.message}")
 

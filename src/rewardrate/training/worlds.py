@@ -31,10 +31,7 @@ PAID = "paid-replies.jsonl"  # of a run folder: of implementer and judge, for th
 
 
 class Attempted(Protocol):
-    """An environment that a recipe can name: it also knows which attempt is the best, and says a last word on it."""
-
-    def merit(self, reward: float, score: float | None, seconds: float) -> float | tuple[float, float]:
-        """Which of two valid attempts is the better; a larger one is."""
+    """An environment that a recipe can name: it also says a last word on the best attempt."""
 
     def last_word(self, code: str) -> Outcome | None:
         """The run's best script, judged once more; None where there is nothing to add."""

@@ -127,10 +127,6 @@ class MachineLearning:
             return None
         return self.run([code], split="report")[0]
 
-    def merit(self, reward: float, score: float | None, seconds: float) -> tuple[float, float]:
-        """Which of two valid attempts is the better: more reward, then less time."""
-        return reward, -seconds
-
     def judge(self, code: str, result: Result, split: Split = "reward") -> Outcome:
         """Status, score, reward and message of one run. Valid: exit code 0, graded, and better than doing nothing."""
         seconds = max(FLOOR_SECONDS, result.priced_seconds)

@@ -185,18 +185,18 @@ class Speedrun:
         """The run's best script once more, with another random seed: the best of many had luck with its own."""
         return self.run([code], numbers=[FIRST_NUMBER - 1])[0]
 
-    def merit(self, reward: float, score: float | None, seconds: float) -> float:
-        """Which of two valid attempts is the better: the race's own objective, whatever the arm."""
-        return self.rewards.vanilla(score, seconds, valid=True)
-
     def outcome(self, code: str, verdict: Verdict) -> Outcome:
-        """A verdict as an outcome; its reward is L_ref - L, without bonuses: they never enter the rate."""
+        """A verdict as an outcome; its reward is L_ref - L, without bonuses: they never enter the rate.
+
+        Valid attempts are ranked by the race's own objective, whatever the arm.
+        """
         valid = verdict.valid and verdict.val_loss is not None
+        seconds = max(FLOOR_SECONDS, verdict.seconds)
         return Outcome(
             valid,
             self.rewards.earned(verdict.val_loss) if valid and verdict.val_loss is not None else 0.0,
             verdict.val_loss,
-            max(FLOOR_SECONDS, verdict.seconds),
+            seconds,
             verdict.message,
             STATUSES.get(verdict.status, verdict.status),  # type: ignore[arg-type]
             code,
@@ -207,6 +207,7 @@ class Speedrun:
             contaminated=verdict.contaminated,
             trains=True if valid else None,
             output=verdict.output,
+            rank_key=self.rewards.vanilla(verdict.val_loss, seconds, valid=True) if valid else None,
         )
 
     def _static(self, parent: str, code: str) -> Outcome | None:

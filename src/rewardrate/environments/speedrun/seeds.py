@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rewardrate import config
-from rewardrate.attempt import FLOOR_SECONDS, Outcome
+from rewardrate.attempt import FLOOR_SECONDS, Outcome, Status
 from rewardrate.config import AtLeast
 from rewardrate.environments.speedrun import edits
 from rewardrate.environments.speedrun.edits import CHARACTERS, EditRefused
@@ -65,7 +65,9 @@ class Seed:
         earned = rewards.earned(record.loss) if usable and record.loss is not None else 0.0
         seconds = max(FLOOR_SECONDS, record.seconds)
         message = record.message or f"val_loss {record.loss} in {record.seconds:g} s"
-        return Outcome(usable, earned, record.loss, seconds, message, "ok" if usable else "error", self.code)
+        status: Status = "ok" if usable else "error"
+        key = rewards.vanilla(record.loss, seconds, valid=True) if usable else None
+        return Outcome(usable, earned, record.loss, seconds, message, status, self.code, rank_key=key)
 
 
 def read(folder: Path, race: Race | None = None) -> list[Seed]:
