@@ -62,6 +62,15 @@ def test_a_damaged_file_is_told_in_one_line_and_left_alone(tmp_path, kind, read_
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_damage_that_sqlite_quotes_in_bytes_that_are_no_text_is_told_too(tmp_path, read_only):
+    path = small_run(tmp_path / "run", 1) / "run.sqlite"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE TABLE about (key", b"CREATE TABLE about \xc4\xc4key"))
+    with pytest.raises(InputError, match="it is damaged"):
+        RunLog.open(path.parent, read_only)
+
+
 def test_overwritten_pages_are_told_in_one_line(tmp_path):
     path = small_run(tmp_path / "run") / "run.sqlite"
     data = bytearray(path.read_bytes())

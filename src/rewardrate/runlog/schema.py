@@ -95,7 +95,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     """What SQLite complains about inside becomes an InputError that names the file."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the message may quote bytes of a damaged file
         reason = " ".join(str(error).split())
         if "full" in reason or "readonly" in reason or "disk I/O" in reason:
             raise InputError(
