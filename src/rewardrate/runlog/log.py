@@ -157,7 +157,7 @@ class RunLog(Reader):
             last, pending = self.last_step(), self._rows("SELECT DISTINCT step FROM pending_rows")
             if pending or step != last + 1:
                 state = f"step {pending[0][0]} has begun" if pending else f"step {last} is the latest"
-                raise InputError("step", step, f"{state}, so it cannot begin", "call resume() and go on from there")
+                raise InputError("step", step, f"{state}, so it cannot begin", "call resume() and continue from there")
             known = self._rows("SELECT coalesce(max(id), 0) FROM attempts_rows")[0][0]
             for row, (proposal, origin) in enumerate(zip(proposals, origins, strict=True)):
                 _check_origin(origin, row, known)
@@ -271,7 +271,7 @@ class RunLog(Reader):
 
     def _commit_again(self, db: sqlite3.Connection, step: int, rate: RateEstimate) -> None:
         if self._rows("SELECT 1 FROM states WHERE step >= ?", (step,)):
-            raise InputError("step", step, "it is committed already", "call resume() and go on from there")
+            raise InputError("step", step, "it is committed already", "call resume() and continue from there")
         columns = "rate, rate_mean, rate_low, rate_high, rate_count"
         recorded = RateEstimate(*self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))[0])
         if recorded != rate:
