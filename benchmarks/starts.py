@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from first_scripts import line, wilson
+from rewardrate.training.worlds import world
 
 from rewardrate import config
 from rewardrate.environments.mle.environment import MachineLearning
@@ -32,7 +33,6 @@ from rewardrate.environments.mle.folder import shipped
 from rewardrate.policies import LanguageModelPolicy, load_model
 from rewardrate.sandbox import cores
 from rewardrate.training.recipe import Recipe
-from rewardrate.training.worlds import world
 
 AT_ONCE = 4  # tasks whose scripts run at the same time: the slots of one are not idle while its slowest script ends
 

@@ -8,7 +8,8 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
-from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog
+from rewardrate.attempt import Outcome, Proposal, RateEstimate
+from rewardrate.runlog import RunLog
 
 NEEDS = {"tensorboard": ("tensorboard", "torch"), "wandb": ("wandb",), "mlflow": ("mlflow", "sqlalchemy", "alembic")}
 WRITES = {"tensorboard": "tensorboard/events*", "wandb": "wandb/offline-run-*", "mlflow": "mlflow.db"}
@@ -23,10 +24,10 @@ def small_run(folder):
     """Three steps of two attempts, as a run would have left them."""
     log = RunLog.create(folder, "", {"task": "an example"})
     for step in (1, 2, 3):
-        log.begin_step(step, [ProposalRow(row, f"print({row})") for row in (0, 1)])
+        log.begin_step(step, [Proposal(f"print({row})") for row in (0, 1)])
         for row in (0, 1):
-            log.outcome(step, row, OutcomeRow(True, 0.1 * step, 0.1 * step, 1.0 / step, "ok"))
-        log.commit_step(step, RateRow(0.1 * step, 0.1 * step, 0.0, 1.0, 2 * step), [0.0, 0.1], [0.0, 0.0])
+            log.outcome(step, row, Outcome(True, 0.1 * step, 0.1 * step, 1.0 / step, "fine", "ok", f"print({row})"))
+        log.commit_step(step, RateEstimate(0.1 * step, 0.1 * step, 0.0, 1.0, 2 * step), [0.0, 0.1], [0.0, 0.0])
     return log
 
 

@@ -3,9 +3,10 @@
 import dataclasses
 
 import made_run
+from rewardrate.attempt import RateEstimate
 from rewardrate.reports.evaluation import chains
 from rewardrate.reports.run import COLUMNS, Run
-from rewardrate.runlog import AttemptRow, RateRow, StepRow
+from rewardrate.runlog import AttemptRow, StepRow
 
 BLANK = {field.name: "" for field in dataclasses.fields(AttemptRow)}
 
@@ -13,13 +14,20 @@ BLANK = {field.name: "" for field in dataclasses.fields(AttemptRow)}
 def attempt(number, step, row, loss, seconds, status="ok", **more):
     numbers = {"tokens": 0, "generation_seconds": 0.0, "reward": 10 - loss, "bonus": 0.0, "finished": 0.0}
     facts = {"id": number, "step": step, "row": row, "parent": None, "valid": status == "ok", "score": loss}
-    rest = {"seconds": seconds, "status": status, "relative_reward": 1.0, "contaminated": False, "trains": None}
+    rest = {
+        "seconds": seconds,
+        "status": status,
+        "relative_reward": 1.0,
+        "contaminated": False,
+        "trains": None,
+        "rank_key": None,
+    }
     return AttemptRow(**{**BLANK, **numbers, **facts, **rest, "code": f"lr = {number}\n", **more})
 
 
 HISTORY = [
-    attempt(1, 1, 0, 3.30, 50.0, prompt="[seed: old]"),
-    attempt(2, 1, 1, 3.27, 40.0, prompt="[seed: old]"),
+    attempt(1, 1, 0, 3.30, 50.0, seed="old"),
+    attempt(2, 1, 1, 3.27, 40.0, seed="old"),
     attempt(3, 2, 0, 3.26, 30.0, parent=2),
     attempt(4, 2, 1, 3.20, 20.0, "error"),
     attempt(5, 3, 0, 3.28, 10.0, parent=3),
@@ -29,7 +37,7 @@ HISTORY = [
 
 def run(tmp_path, arm, history):
     facts = {"arm": arm, "task": "mini", "seed": "0", "clock": "wall", "direction": "minimize", "race": "mini"}
-    rate = RateRow(0.1, 0.1, 0.1, 0.1, 1)
+    rate = RateEstimate(0.1, 0.1, 0.1, 0.1, 1)
     steps = tuple(StepRow(step, rate, {}, {}, 10.0, None, 0.0) for step in (1, 2, 3))
     columns = {name: [getattr(one, name) for one in history] for name in COLUMNS}
     return Run(tmp_path, {**facts, "target_loss": "3.28"}, tuple(history), steps, chains(columns))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog
+from rewardrate.attempt import Outcome, Proposal, RateEstimate
+from rewardrate.runlog import Origin, RunLog
 
 MODELS = {  # name -> (gain it can reach, seconds at size 100)
     "LogisticRegression(max_iter={n})": (0.90, 0.6),
@@ -99,16 +100,15 @@ def make(
             price = reward_all / seconds_all if arm == "rpg" and seconds_all else 0.0
             parents = [kept[row % len(kept)][1:] if kept else (None, None) for row in range(batch)]
             ideas = [idea(rng, parent) for _, parent in parents]
-            ids = log.begin_step(step, [
-                ProposalRow(row, f"plan\n```python\n{ideas[row].code(seed)}```", parents[row][0], tokens=200)
-                for row in range(batch)
-            ])  # fmt: skip
+            replies = [f"plan\n```python\n{one.code(seed)}```" for one in ideas]
+            proposals = [Proposal(reply, reply_tokens=(0,) * 200) for reply in replies]
+            ids = log.begin_step(step, proposals, [Origin(parent=number) for number, _ in parents])
             left = []
             for row, (number, one) in enumerate(zip(ids, ideas, strict=True)):
                 fields = _outcome(rng, one, valid + (1 - valid) * min(1, step / 40) * 0.5, seed)
                 if spoil:
                     fields = spoil(number, dict(fields))
-                log.outcome(step, row, OutcomeRow(**fields))
+                log.outcome(step, row, Outcome(**fields))
                 left.append(fields["reward"] - price * fields["seconds"] if fields["valid"] else -1 - price * 30)
                 reward_all, seconds_all = reward_all + fields["reward"], seconds_all + fields["seconds"]
                 if fields["valid"]:
@@ -116,7 +116,7 @@ def make(
             kept = sorted(kept, key=lambda row: row[0], reverse=True)[: 2 * batch]
             rate = reward_all / seconds_all
             log.commit_step(
-                step, RateRow(1.1 * rate, rate, 0.8 * rate, 1.2 * rate, step * batch), left, [0.0] * batch,
+                step, RateEstimate(1.1 * rate, rate, 0.8 * rate, 1.2 * rate, step * batch), left, [0.0] * batch,
                 metrics=_metrics(rng, step) if learner else {}, phases={"propose": 1.0, "execute": 2.0},
             )  # fmt: skip
         log.note("report", "attempt 1: reward 0.9, fine")

@@ -13,7 +13,7 @@ import pytest
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.endpoint import EndpointError, EndpointPolicy
 from rewardrate.policies.policy import Policy
-from rewardrate.training import record
+from rewardrate.runlog.encoding import pack, shown_reply, unpack
 
 PROMPT = [{"role": "user", "content": "hello"}]
 KEY = "sk-very-secret-123"
@@ -179,9 +179,8 @@ def test_a_reply_without_text_says_what_the_endpoint_said_and_that_it_is_charged
     assert told.refusal.endswith("; charged as an empty reply")
     assert told.finished is (reason != "length")
     assert len(server.seen) == 2, "the model has answered: it is not asked again"
-    kept = record.proposal(record.row(0, told, None))
-    assert kept == told
-    assert record.row(0, told, None).reply == f"[no reply: {told.refusal}]"
+    assert unpack(shown_reply(told), len(told.reply_tokens), told.seconds, pack(told, "proposal")) == told
+    assert shown_reply(told) == f"[no reply: {told.refusal}]"
 
 
 def test_a_key_in_a_refusal_is_not_shown(server, monkeypatch):

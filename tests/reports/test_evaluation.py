@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewardrate.attempt import Outcome, Proposal, RateEstimate
 from rewardrate.errors import InputError
 from rewardrate.reports.evaluation import (
     COLUMNS,
@@ -24,7 +25,7 @@ from rewardrate.reports.evaluation import (
     relative_improvement,
     trimmed_mean,
 )
-from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog
+from rewardrate.runlog import RunLog
 
 # Two chains, three steps. Chain 0: valid 0.2 at 10 s, invalid at 15 s, valid 0.6 at 35 s.
 # Chain 1: invalid at 20 s, valid 0.9 at 30 s, valid 0.5 at 60 s.
@@ -321,11 +322,11 @@ def test_over_tasks_the_interval_covers_the_choice_of_tasks():
 def test_a_run_log_is_evaluated_as_it_is(tmp_path):
     with RunLog.create(tmp_path / "run", "", {}) as log:
         for step in (1, 2, 3):
-            log.begin_step(step, [ProposalRow(0, "a"), ProposalRow(1, "b")])
+            log.begin_step(step, [Proposal("a"), Proposal("b")])
             for i in (2 * step - 2, 2 * step - 1):
                 fields = {name: HAND[name][i] for name in ("valid", "reward", "score", "seconds", "status")}
-                log.outcome(step, i % 2, OutcomeRow(**fields))
-            log.commit_step(step, RateRow(0, 0, 0, 0, 0), [0.0, 0.0], [0.0, 0.0])
+                log.outcome(step, i % 2, Outcome(**fields, message="", code=""))
+            log.commit_step(step, RateEstimate(0, 0, 0, 0, 0), [0.0, 0.0], [0.0, 0.0])
         run = chains(log.table(*COLUMNS))
     assert np.array_equal(run.at(BUDGETS), chains(HAND).at(BUDGETS))
     pandas = pytest.importorskip("pandas")

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rewardrate.attempt import Outcome, Proposal, RateEstimate
 from rewardrate.errors import InputError
 from rewardrate.reports import evaluation, texts
 from rewardrate.reports.document import escape
 from rewardrate.reports.page import page
 from rewardrate.reports.redaction import redacted, redacted_settings
 from rewardrate.reports.run import gather
-from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog
+from rewardrate.runlog import Origin, RunLog
 
 MARK = "hostile"  # no word of ours: an element, attribute or script that holds it came from the record
 HOSTILE = [
@@ -64,7 +65,7 @@ class Draw:
         return self.one([self.random.random(), 100 * self.random.random(), self.one(NUMBERS)])
 
     def outcome(self):
-        return OutcomeRow(
+        return Outcome(
             valid=self.one([True, False]),
             reward=self.number(),
             score=self.one([None, self.number(), math.nan, math.inf, -math.inf]),
@@ -80,6 +81,7 @@ class Draw:
             contaminated=self.one([True, False]),
             trains=self.one([None, True, False]),
             output=self.text(),
+            rank_key=self.one([None, self.number()]),
         )
 
     def record(self):
@@ -94,6 +96,12 @@ class Draw:
         return facts, steps, [(self.text(), self.text())], self.text()
 
 
+def origin(word, parent):
+    """The word as prompt and, as far as a name may be it, as the seed's name."""
+    seed = word.encode("utf-8", "ignore").decode()[:200] if parent is None else ""
+    return Origin([{"role": "user", "content": word}], parent, seed)
+
+
 def write(folder, record):
     facts, steps, notes, config = record
     with RunLog.create(folder, config.encode("utf-8", "replace").decode(), facts) as log:
@@ -102,12 +110,13 @@ def write(folder, record):
             parents = [None if not known else 1 + place % known for place in range(len(rows))]
             log.begin_step(
                 step,
-                [ProposalRow(place, row[1], parents[place], row[2]) for place, row in enumerate(rows)],
+                [Proposal(row[1]) for row in rows],
+                [origin(row[2], parent) for row, parent in zip(rows, parents, strict=True)],
             )
             for place, (outcome, _, _) in enumerate(rows):
                 log.outcome(step, place, outcome)
             left = [None if row[0].status == "sandbox-failure" else rate for row in rows]
-            log.commit_step(step, RateRow(rate, rate, rate, rate, step), left, [0.0] * len(rows), metrics=metrics)
+            log.commit_step(step, RateEstimate(rate, rate, rate, rate, step), left, [0.0] * len(rows), metrics=metrics)
         for kind, message in notes:
             log.note(kind, message)
 
@@ -171,11 +180,11 @@ def test_escaped_text_is_only_text(word):
 
 @pytest.mark.parametrize("words", [HOSTILE, LONG], ids=["hostile", "long"])
 def test_such_texts_everywhere_in_a_record_are_shown_as_text(words, tmp_path):
-    """Each word as script, message, output, status, reply and metric of an attempt of its own, and as a fact of the run."""
+    """Each word as script, message, output, status, reply, prompt, seed and metric of an attempt of its own, and as a fact of the run."""
     rows = []
     for word in words:
-        rows += [(OutcomeRow(True, 0.5, 0.8, 1.0, word, word, word, word, level=word, output=word), word, word)]
-        rows += [(OutcomeRow(False, 0.0, None, 1.0, "error", word, word, output=word), word, word)]
+        rows += [(Outcome(True, 0.5, 0.8, 1.0, word, word, word, word, level=word, output=word), word, word)]
+        rows += [(Outcome(False, 0.0, None, 1.0, word, "error", word, output=word), word, word)]
     facts = dict(zip(("task", "seed", "policy", "clock", "started", "machine"), words, strict=False)) | {"arm": "rpg"}
     metrics = dict.fromkeys(words, 1.0)
     write(tmp_path / "run", (facts, [(rows, 0.5, metrics)] * 2, [(word, word) for word in words], words[-1]))

@@ -36,7 +36,7 @@ def test_every_attempt_is_there_with_its_parent_its_numbers_and_its_texts(both):
 def test_a_seed_is_the_parent_of_what_was_made_from_it_with_its_script(both, tmp_path):
     run = replace(read(both / "rpg"), folder=tmp_path)
     seeds.write(tmp_path / "seeds", [Seed("first", "x = 1\n", Record(True, 0.5, 9.0, "fine"))])
-    rows = [replace(row, prompt="[seed: first]") if row.parent is None else row for row in run.attempts]
+    rows = [replace(row, seed="first") if row.parent is None else row for row in run.attempts]
     data, _ = room.lineage([replace(run, attempts=tuple(rows))])
     (table,), texts = opened(data)
     assert table["seeds"] == ["first"]
@@ -53,8 +53,7 @@ def test_the_page_shows_a_seed_before_its_children_and_what_they_changed_in_it(b
     child = next(row for row in run.attempts if row.parent is None and row.valid)
     seeds.write(tmp_path / "rpg" / "seeds", [Seed("first", f"{child.code}x = <b>1\n", Record(True, 0.5, 9.0, "fine"))])
     with sqlite3.connect(tmp_path / "rpg" / "run.sqlite") as db:
-        number = db.execute("INSERT INTO texts (sha256, text) VALUES (x'00', '[seed: first]')").lastrowid
-        db.execute("UPDATE attempts_rows SET prompt = ? WHERE parent IS NULL", (number,))
+        db.execute("UPDATE attempts_rows SET seed = 'first' WHERE parent IS NULL")
     db.close()
     page = look(pages.write(tmp_path / "rpg", tmp_path / "page").as_uri())
     page.locator('#tree [data-place="0"] circle').click()

@@ -286,12 +286,13 @@ def test_a_run_with_only_failures_of_the_sandbox_gives_a_page(tmp_path):
 
 
 def test_a_run_that_still_goes_on_gives_a_page_that_says_so(tmp_path):
-    from rewardrate.runlog import OutcomeRow, ProposalRow, RunLog
+    from rewardrate.attempt import Outcome, Proposal
+    from rewardrate.runlog import RunLog
 
     made_run.make(tmp_path / "run", steps=2, batch=3)
     with RunLog.open(tmp_path / "run") as log:
-        log.begin_step(3, [ProposalRow(row, "x") for row in range(3)])
-        log.outcome(3, 0, OutcomeRow(True, 1.0, 1.0, 1.0, "ok"))
+        log.begin_step(3, [Proposal("x")] * 3)
+        log.outcome(3, 0, Outcome(True, 1.0, 1.0, 1.0, "fine", "ok", "x"))
         text = page.write(tmp_path / "run").read_text()
     assert "step 3 is under way, or was when the run stopped: 1 of 3 scripts" in text
 

@@ -46,6 +46,16 @@ def test_the_best_script_is_the_highest_reward_and_then_the_quickest(folder):
     assert read.quickest.reward == 1.0  # 1 in one second beats 1.5 in five
 
 
+def test_the_best_script_of_a_race_is_the_one_with_the_highest_rank_key(tmp_path):
+    def keyed(_, fields):
+        return fields | ({"rank_key": -fields["reward"]} if fields["valid"] else {})
+
+    read = runs.read(made_run.make(tmp_path / "run", steps=2, batch=4, spoil=keyed))
+    worst = min(read.valid, key=lambda attempt: attempt.reward)
+    assert read.best == worst
+    assert runs.numbers(read)["best_reward"] == worst.reward
+
+
 def test_a_folder_without_a_run_and_one_without_a_step_are_told(folder, tmp_path):
     with pytest.raises(InputError, match="there is no run in it"):
         runs.find(tmp_path)

@@ -68,7 +68,7 @@ def test_the_seeds_of_a_run_are_the_parents_of_what_was_made_from_them(tmp_path)
         Seed("spare", "lr = 9\n", Record(True, 3.3, 60.0)),
     ]
     seeds.write(tmp_path / "seeds", known)
-    gone = attempt(7, 4, 0, 3.2, 10.0, prompt="[seed: gone]")
+    gone = attempt(7, 4, 0, 3.2, 10.0, seed="gone")
     names, rows = with_seeds(run(tmp_path, "rpg", [*HISTORY, gone]))
     assert names == ["gone", "old"], "those that something was made from"
     assert [row.id for row in rows] == [-1, -2, 1, 2, 3, 4, 5, 6, 7]
@@ -79,7 +79,7 @@ def test_the_seeds_of_a_run_are_the_parents_of_what_was_made_from_them(tmp_path)
     assert rows[4] is HISTORY[2], "attempts with a parent stay as they are"
 
 
-@pytest.mark.parametrize("name", ["..", ".", "nothing"])
+@pytest.mark.parametrize("name", ["..", ".", "nothing", "../seeds/..", "x\0y", "a" * 5000])
 def test_a_seed_that_is_none_is_not_looked_for_elsewhere(tmp_path, name):
     (tmp_path / "train_gpt.py").write_text("secret")
     (tmp_path / "seeds").mkdir()

@@ -23,7 +23,8 @@ TRAINER = """
 import hashlib, json, os, signal, sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog
+from rewardrate.attempt import Outcome, Proposal, RateEstimate
+from rewardrate.runlog import Origin, RunLog
 
 folder, steps, rows, threads, every, fatal = Path(sys.argv[1]), *map(int, sys.argv[2:])
 executed = os.open(folder.with_suffix(".executed"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -41,15 +42,17 @@ def number(text):
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 def propose(policy, best, step):
-    return [ProposalRow(row, f"script {number(f'{policy} {best} {step} {row}') % 50}", best[1] if best else None,
-                        f"improve {best}", 5, 0.5, f"{policy} {row}".encode()) for row in range(rows)]
+    origin = Origin([{"role": "user", "content": f"improve {best}"}], best[1] if best else None, "" if best else "old")
+    return [Proposal(f"script {number(f'{policy} {best} {step} {row}') % 50}", (row,), (row, policy % 2**31),
+                     (-0.5, -1 / (1 + row)), True, 0.5) for row in range(rows)], [origin] * rows
 
 def execute(step, row, attempt, proposal):
     os.write(executed, f"{attempt}\\n".encode())
-    luck = number(proposal.reply) % 1000 / 1000
-    seconds = 0.1 + number(proposal.reply + "s") % 100 / 10
+    luck = number(proposal.text) % 1000 / 1000
+    seconds = 0.1 + number(proposal.text + "s") % 100 / 10
     reward = luck if luck > 0.2 else 0.0
-    return OutcomeRow(luck > 0.2, reward, luck, seconds, "ok", f"scored {luck}", proposal.reply * 50)
+    return Outcome(luck > 0.2, reward, luck, seconds, f"scored {luck}", "ok", proposal.text * 50,
+                   rank_key=luck - seconds)
 
 log = RunLog.open(folder) if RunLog.exists(folder) else RunLog.create(folder, "batch = 6\\n", {"seed": "0"})
 resumed = log.resume()
@@ -62,8 +65,8 @@ for step in range(resumed.step + 1, steps + 1):
         numbers, proposals = [row.attempt for row in known], [row.proposal for row in known]
         outcomes = [row.outcome for row in known]
     else:
-        proposals, outcomes = propose(policy, best, step), [None] * rows
-        numbers = log.begin_step(step, proposals)
+        (proposals, origins), outcomes = propose(policy, best, step), [None] * rows
+        numbers = log.begin_step(step, proposals, origins)
     def work(row):
         outcomes[row] = execute(step, row, numbers[row], proposals[row])
         log.outcome(step, row, outcomes[row])
@@ -74,12 +77,12 @@ for step in range(resumed.step + 1, steps + 1):
     left = [outcome.reward - rate * outcome.seconds for outcome in outcomes]
     best = min([[-outcome.reward, attempt] for outcome, attempt in zip(outcomes, numbers)] + ([best] if best else []))
     for proposal, value in zip(proposals, left):
-        policy = number(f"{policy} {proposal.payload} {value!r}")
+        policy = number(f"{policy} {proposal.reply_tokens} {proposal.logprobs} {value!r}")
     states, name = None, None
     if step % every == 0:
         states = {"policy": [policy, best, total], "buffer": {"best": best}}
         name = log.checkpoint(step, lambda path: (path / "weights.json").write_text(json.dumps(policy)))
-    log.commit_step(step, RateRow(rate, rate, 0.0, 1.0, step * rows), left, [0.5] * rows,
+    log.commit_step(step, RateEstimate(rate, rate, 0.0, 1.0, step * rows), left, [0.5] * rows,
                     metrics={"policy": policy}, states=states, checkpoint=name)
 log.close()
 """

@@ -5,11 +5,12 @@ import threading
 
 import pytest
 
+from rewardrate.attempt import Outcome, Proposal, RateEstimate
 from rewardrate.errors import InputError
-from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog
+from rewardrate.runlog import Origin, RunLog
 
-RATE = RateRow(0.5, 0.4, 0.3, 0.6, 2)
-FINE = OutcomeRow(True, 0.5, 0.8, 1.0, "ok", "fine", "code")
+RATE = RateEstimate(0.5, 0.4, 0.3, 0.6, 2)
+FINE = Outcome(True, 0.5, 0.8, 1.0, "fine", "ok", "code")
 
 
 @pytest.fixture
@@ -18,8 +19,12 @@ def log(tmp_path):
         yield log
 
 
-def proposals(rows=2, **more):
-    return [ProposalRow(row, f"reply {row}", payload=f"payload {row}".encode(), **more) for row in range(rows)]
+def proposals(rows=2):
+    return [Proposal(f"reply {row}", (1, row), (row, 2**31 - 1), (-0.5, -row / 7)) for row in range(rows)]
+
+
+def begin(log, step, rows=2, parent=None):
+    return log.begin_step(step, proposals(rows), [Origin(parent=parent)] * rows)
 
 
 def whole_step(log, step, rows=2, point=True, outcome=FINE):
@@ -54,7 +59,7 @@ def test_a_new_run_starts_at_step_one(log):
 def test_attempt_numbers_go_on_over_steps(log):
     whole_step(log, 1, rows=3)
     whole_step(log, 2, rows=2)
-    assert log.begin_step(3, proposals(4, parent=5)) == [6, 7, 8, 9]
+    assert begin(log, 3, 4, parent=5) == [6, 7, 8, 9]
 
 
 def test_the_resume_point_brings_back_states_and_checkpoint(log):
@@ -70,12 +75,13 @@ def test_the_resume_point_brings_back_states_and_checkpoint(log):
 
 def test_the_step_in_progress_comes_back_with_the_outcomes_that_exist(log):
     whole_step(log, 1)
-    log.begin_step(2, proposals(3, parent=1))
+    begin(log, 2, 3, parent=1)
     log.outcome(2, 1, FINE)
     with reopened(log) as again:
         rows = again.resume().recorded[2]
         assert [row.attempt for row in rows] == [3, 4, 5]
-        assert [row.proposal for row in rows] == proposals(3, parent=1)
+        assert [row.proposal for row in rows] == proposals(3)
+        assert {(row.parent, row.seed) for row in rows} == {(1, "")}
         assert [row.outcome for row in rows] == [None, FINE, None]
         again.outcome(2, 0, FINE)
         again.outcome(2, 2, FINE)
@@ -111,7 +117,7 @@ def test_steps_between_checkpoints_are_worked_through_again_from_the_record(log)
 
 def test_working_through_a_step_again_with_another_rate_is_noted(log):
     whole_step(log, 1, point=False)
-    commit(log, 1, rate=RateRow(0.6, 0.4, 0.3, 0.6, 2))
+    commit(log, 1, rate=RateEstimate(0.6, 0.4, 0.3, 0.6, 2))
     assert [(event.kind, event.message) for event in log.events()] == [
         ("replay-differs", "step 1 charged 0.5, worked through again 0.6")
     ]
@@ -159,7 +165,7 @@ def test_a_policy_without_weights_resumes_from_its_states_alone(log):
 
 
 def test_identical_texts_are_stored_once(log):
-    outcome = OutcomeRow(True, 0.5, 0.8, 1.0, "ok", "fine", "print()\n" * 1000)
+    outcome = Outcome(True, 0.5, 0.8, 1.0, "fine", "ok", "print()\n" * 1000)
     for step in range(1, 11):
         whole_step(log, step, rows=16, outcome=outcome)
     log.close()
@@ -172,25 +178,25 @@ def test_identical_texts_are_stored_once(log):
 
 def test_text_that_utf8_cannot_write_survives(log):
     odd = "print('\ud800 \x00 \U0001f600')"
-    whole_step(log, 1, outcome=OutcomeRow(True, 0.5, 0.8, 1.0, "ok", odd, odd))
+    whole_step(log, 1, outcome=Outcome(True, 0.5, 0.8, 1.0, odd, "ok", odd))
     assert {attempt.code for attempt in log.attempts()} == {odd}
     log.note("odd", odd)
 
 
 def test_a_failure_of_the_sandbox_uses_no_budget(log):
     log.begin_step(1, proposals(2))
-    log.outcome(1, 0, OutcomeRow(False, 0.0, None, 9.0, "sandbox-failure"))
-    log.outcome(1, 1, OutcomeRow(False, 0.0, None, 3.0, "timeout"))
+    log.outcome(1, 0, Outcome(False, 0.0, None, 9.0, "", "sandbox-failure", ""))
+    log.outcome(1, 1, Outcome(False, 0.0, None, 3.0, "", "timeout", ""))
     log.commit_step(1, RATE, [None, -10.0], [0.0, 0.0])
     assert log.steps()[0].script_seconds == 3.0
 
 
 def test_a_score_may_be_infinite_or_undefined_but_a_reward_may_not(log):
     log.begin_step(1, proposals(3))
-    log.outcome(1, 0, OutcomeRow(True, 0.5, float("inf"), 1.0, "ok"))
-    log.outcome(1, 1, OutcomeRow(True, 0.5, float("nan"), 1.0, "ok"))
+    log.outcome(1, 0, Outcome(True, 0.5, float("inf"), 1.0, "", "ok", ""))
+    log.outcome(1, 1, Outcome(True, 0.5, float("nan"), 1.0, "", "ok", ""))
     with pytest.raises(InputError, match=r"outcome\[2\]\.reward = nan"):
-        log.outcome(1, 2, OutcomeRow(True, float("nan"), 1.0, 1.0, "ok"))
+        log.outcome(1, 2, Outcome(True, float("nan"), 1.0, 1.0, "", "ok", ""))
     assert [row.outcome and row.outcome.score for row in log.pending()] == [float("inf"), None, None]
 
 
@@ -236,10 +242,19 @@ def test_moves_out_of_order_are_refused_and_change_nothing(log):
     with pytest.raises(InputError, match="step 2 is the latest"):
         log.begin_step(5, proposals(2))
     with pytest.raises(InputError, match="attempts so far: 1 to 4"):
-        log.begin_step(3, proposals(2, parent=5))
-    for bad in ([], [ProposalRow(0, "a"), ProposalRow(0, "b")], [ProposalRow(-1, "a")]):
-        with pytest.raises(InputError, match="each with its own row"):
-            log.begin_step(3, bad)
+        begin(log, 3, parent=5)
+    for seed in ("s" * 201, "\ud800"):
+        with pytest.raises(InputError, match=r"origins\[0\]\.seed = .* at most 200 characters"):
+            log.begin_step(3, [Proposal("a")], [Origin(seed=seed)])
+    for prompt in ("text", [{"role": 1}], ["text"]):
+        with pytest.raises(InputError, match=r"origins\[0\]\.prompt = .* list of messages"):
+            log.begin_step(3, [Proposal("a")], [Origin(prompt)])
+    for bad in (Proposal("a", (2**31,)), Proposal("a", (), ("x",)), Proposal("a", (), (), ("x",))):
+        with pytest.raises(InputError, match=r"proposals\[0\] = "):
+            log.begin_step(3, [bad])
+    for given in (([],), (proposals(2), [Origin()]), (proposals(2), [])):
+        with pytest.raises(InputError, match="each its origin"):
+            log.begin_step(3, *given)
     assert (len(log.attempts()), log.pending(), log.last_step()) == (4, (), 2)
 
 

@@ -1,33 +1,51 @@
 """A reader sees committed truth, also while the run is written."""
 
+import json
 import threading
 
 import pytest
 
+from rewardrate.attempt import Outcome, Proposal, RateEstimate
 from rewardrate.errors import InputError
-from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog
+from rewardrate.runlog import Origin, Recorded, RunLog
 
-RATE = RateRow(0.5, 0.4, 0.3, 0.6, 2)
+RATE = RateEstimate(0.5, 0.4, 0.3, 0.6, 2)
 
 
 def step_of(log, step, rows=4, **more):
-    log.begin_step(step, [ProposalRow(row, f"reply {step}.{row}") for row in range(rows)])
+    log.begin_step(step, [Proposal(f"reply {step}.{row}") for row in range(rows)])
     for row in range(rows):
-        log.outcome(step, row, OutcomeRow(True, step + row / 10, 0.8, 1.0, "ok", "fine", "code"))
+        log.outcome(step, row, Outcome(True, step + row / 10, 0.8, 1.0, "fine", "ok", "code"))
     log.commit_step(step, RATE, [0.1] * rows, [0.0] * rows, states={"rng": step}, **more)
 
 
 def test_what_was_written_is_what_is_read(tmp_path):
-    outcome = OutcomeRow(
-        False, 0.0, None, 2.5, "error", "NameError", "x = ä", "cpu", 2.6, 2.5, 10**12, "limits", True, False, "\x00out"
+    outcome = Outcome(
+        False,
+        0.0,
+        None,
+        2.5,
+        "NameError",
+        "error",
+        "x = ä",
+        "cpu",
+        2.6,
+        2.5,
+        10**12,
+        "limits",
+        True,
+        False,
+        "\x00out",
+        -7.5,
     )
+    proposal = Proposal("r", (4,), (5, 6), (-0.5, -0.25), False, 0.25)
+    chat = [{"role": "system", "content": "ä \ud800 \x00"}, {"role": "user", "content": "go"}]
     with RunLog.create(tmp_path / "run", "a = 1\n", {"seed": "7", "arm": "rpg"}) as log:
         step_of(log, 1)
-        log.begin_step(
-            2, [ProposalRow(0, "r", parent=3, prompt="p", tokens=9, generation_seconds=0.25, payload=b"\0t")]
-        )
+        log.begin_step(2, [proposal], [Origin(chat, 3, "s")])
         log.outcome(2, 0, outcome)
-        assert log.pending()[0].proposal.payload == b"\0t"
+        assert log.pending() == (Recorded(5, 0, 3, "s", proposal, outcome),)
+        assert log.prompt(5) == chat
         log.commit_step(2, RATE, [None], [0.0], metrics={"kl": 0.5, "loss": float("nan")}, phases={"learn": 1.5})
     with RunLog.open(tmp_path / "run", read_only=True) as log:
         assert log.about() == {"seed": "7", "arm": "rpg"}
@@ -37,7 +55,11 @@ def test_what_was_written_is_what_is_read(tmp_path):
         for name in ("valid", "reward", "score", "seconds", "status", "message", "code", "clock", "wall_seconds"):
             assert getattr(attempt, name) == getattr(outcome, name)
         assert (attempt.peak_memory_bytes, attempt.contaminated, attempt.trains) == (10**12, True, False)
-        assert (attempt.output, attempt.parent, attempt.prompt, attempt.tokens) == ("\x00out", 3, "p", 9)
+        assert (attempt.output, attempt.parent, attempt.seed, attempt.tokens) == ("\x00out", 3, "s", 2)
+        assert (attempt.rank_key, attempt.rank, log.attempt(1).rank_key, log.attempt(1).rank) == (-7.5, -7.5, None, 1.0)
+        assert (log.prompt(5), log.prompt(1)) == (chat, [])
+        assert json.loads(log.table("prompt")["prompt"][4]) == chat
+        assert log.table("seed")["seed"] == ["", "", "", "", "s"]
         assert (attempt.relative_reward, attempt.bonus, attempt.generation_seconds) == (None, 0.0, 0.25)
         first, second = log.steps()
         assert (first.rate, first.script_seconds, second.script_seconds) == (RATE, 4.0, 6.5)
@@ -60,6 +82,8 @@ def test_columns_come_in_order_of_attempt_number(tmp_path):
             log.table()
         with pytest.raises(InputError, match="no committed step"):
             log.attempt(9)
+        with pytest.raises(InputError, match="no step of"):
+            log.prompt(9)
 
 
 def test_readers_see_whole_steps_while_the_writer_writes(tmp_path):
@@ -102,7 +126,7 @@ def test_a_reader_cannot_write(tmp_path):
         step_of(log, 1)
     with RunLog.open(tmp_path / "run", read_only=True) as reader:
         for write in (
-            lambda: reader.begin_step(2, [ProposalRow(0, "r")]),
+            lambda: reader.begin_step(2, [Proposal("r")]),
             lambda: reader.note("a", "b"),
             reader.resume,
             lambda: reader.checkpoint(2, lambda path: None),

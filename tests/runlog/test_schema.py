@@ -9,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from rewardrate.attempt import Outcome, Proposal, RateEstimate
 from rewardrate.errors import InputError
-from rewardrate.runlog import OutcomeRow, ProposalRow, RateRow, RunLog, schema
+from rewardrate.runlog import RunLog, schema
 from rewardrate.runlog.rows import AttemptRow
 
-RATE = RateRow(0.5, 0.4, 0.3, 0.6, 2)
+RATE = RateEstimate(0.5, 0.4, 0.3, 0.6, 2)
 
 
 def small_run(folder, steps=3):
     with RunLog.create(folder, "seed = 1\n", {"seed": "1"}) as log:
         for step in range(1, steps + 1):
-            log.begin_step(step, [ProposalRow(row, f"reply {step} {row}" * 200) for row in range(8)])
+            log.begin_step(step, [Proposal(f"reply {step} {row}" * 200) for row in range(8)])
             for row in range(8):
-                log.outcome(step, row, OutcomeRow(True, 0.5, 0.8, 1.0, "ok", "fine", f"code {step} {row}" * 200))
+                log.outcome(step, row, Outcome(True, 0.5, 0.8, 1.0, "fine", "ok", f"code {step} {row}" * 200))
             log.commit_step(step, RATE, [0.1] * 8, [0.0] * 8, states={"rng": step})
     return folder
 
@@ -32,7 +33,7 @@ def test_the_views_show_every_field_of_an_attempt():
         db.execute(statement)
     columns = {row[1] for row in db.execute("PRAGMA table_info(attempts)")}
     db.close()
-    assert columns == set(AttemptRow.__dataclass_fields__)
+    assert columns == {*AttemptRow.__dataclass_fields__, "prompt"}
 
 
 def damaged(kind, path):
@@ -59,6 +60,15 @@ def test_a_damaged_file_is_told_in_one_line_and_left_alone(tmp_path, kind, read_
         log.attempts()
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_damage_that_sqlite_quotes_in_bytes_that_are_no_text_is_told_too(tmp_path, read_only):
+    path = small_run(tmp_path / "run", 1) / "run.sqlite"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE TABLE about (key", b"CREATE TABLE about \xc4\xc4key"))
+    with pytest.raises(InputError, match="it is damaged"):
+        RunLog.open(path.parent, read_only)
 
 
 def test_overwritten_pages_are_told_in_one_line(tmp_path):
@@ -103,10 +113,10 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
 def test_a_copy_made_while_the_run_is_open_can_be_read(tmp_path):
     small_run(tmp_path / "run", 1)
     with RunLog.open(tmp_path / "run") as log:
-        log.begin_step(2, [ProposalRow(0, "new")])
+        log.begin_step(2, [Proposal("new")])
         shutil.copytree(tmp_path / "run", tmp_path / "copy")
     with RunLog.open(tmp_path / "copy", read_only=True) as copy:
-        assert [row.proposal.reply for row in copy.pending()] == ["new"]
+        assert [row.proposal.text for row in copy.pending()] == ["new"]
 
 
 READ = """
@@ -123,8 +133,9 @@ def test_a_run_on_a_read_only_mount_can_be_read(tmp_path, state):
     folder = small_run(tmp_path / "run", 2)
     if state == "killed":
         code = (
-            "import os, sys; from pathlib import Path; from rewardrate.runlog import *\n"
-            "log = RunLog.open(Path(sys.argv[1])); log.begin_step(3, [ProposalRow(0, 'x')]); os.kill(os.getpid(), 9)"
+            "import os, sys; from pathlib import Path\n"
+            "from rewardrate.attempt import Proposal; from rewardrate.runlog import RunLog\n"
+            "log = RunLog.open(Path(sys.argv[1])); log.begin_step(3, [Proposal('x')]); os.kill(os.getpid(), 9)"
         )
         subprocess.run([sys.executable, "-c", code, folder], check=False)
         (folder / "run.sqlite-shm").unlink()
@@ -153,11 +164,11 @@ WRITE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from runlog.test_schema import RATE, OutcomeRow, ProposalRow, RunLog
+from runlog.test_schema import RATE, Outcome, Proposal, RunLog
 with RunLog.open(Path(sys.argv[1])) as log:
     for step in range(log.last_step() + 1, log.last_step() + 4):
-        log.begin_step(step, [ProposalRow(0, "reply")])
-        log.outcome(step, 0, OutcomeRow(True, 0.5, 0.8, 1.0, "ok", "fine", f"code {step}"))
+        log.begin_step(step, [Proposal("reply")])
+        log.outcome(step, 0, Outcome(True, 0.5, 0.8, 1.0, "fine", "ok", f"code {step}"))
         log.commit_step(step, RATE, [0.1], [0.0])
         print(step, flush=True)
         sys.stdin.readline()
@@ -211,7 +222,7 @@ def test_readers_of_a_closed_run_leave_no_files_beside_it(tmp_path):
     subprocess.run([sys.executable, "-c", READ, folder], check=True, capture_output=True)
     assert beside(folder) == ["run.sqlite"]
     with RunLog.open(folder) as log:  # and it can be written again, with readers
-        log.begin_step(3, [ProposalRow(0, "new")])
+        log.begin_step(3, [Proposal("new")])
         subprocess.run([sys.executable, "-c", READ, folder], check=True, capture_output=True)
         assert len(log.pending()) == 1
     assert beside(folder) == ["run.sqlite"]
@@ -231,5 +242,5 @@ def test_the_log_of_a_killed_run_is_kept_by_its_readers(tmp_path):
 
 def test_a_full_or_busy_disk_is_told_as_such(tmp_path):
     for reason, words in (("database or disk is full", "cannot be written"), ("database is locked", "another program")):
-        with pytest.raises(InputError, match=words), schema.told(tmp_path):
+        with pytest.raises(InputError, match=words), schema.sqlite_errors(tmp_path):
             raise sqlite3.OperationalError(reason)

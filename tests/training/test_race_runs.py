@@ -24,6 +24,7 @@ from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.errors import InputError
 from rewardrate.policies import load_model
 from rewardrate.reports import page
+from rewardrate.reports import run as reports
 from rewardrate.runlog import RunLog
 from rewardrate.sandbox import Pool
 from rewardrate.training.buffer import LargeEdits
@@ -134,11 +135,14 @@ def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe,
     assert prompts.count("# result: val_loss 4.5 in 9 s") == prompts.count("# result: val_loss 4.6 in 6 s") == 1
     with RunLog.open(run, read_only=True) as log:
         attempts, about = log.attempts(), log.about()
-        assert any(event.kind == "report" for event in log.events())
+        (said,) = [event.message for event in log.events() if event.kind == "report"]
+    assert said.startswith(f"attempt {reports.read(run).best.id}: "), "the page's best script had the final evaluation"
     assert [attempt.status for attempt in attempts] == ["ok", "error", "edit", "modified"]
     good, broken, _, refused = attempts
-    assert (good.prompt, broken.prompt) == ("[seed: b_slower]", "[seed: a_baseline]"), "lower loss first at price 0"
+    assert (good.seed, broken.seed) == ("b_slower", "a_baseline"), "lower loss first at price 0"
     assert good.parent is None
+    assert good.rank_key < 0
+    assert broken.rank_key is refused.rank_key is None
     assert good.reward == pytest.approx(10 - good.score)
     assert "softcap" in broken.message
     assert refused.seconds == 0.1

@@ -44,8 +44,8 @@ def lineage(runs: Sequence[Run]) -> tuple[dict[str, str], list[str]]:
 
 
 def _rank(attempt: AttemptRow, parents: set[int | None]) -> tuple[bool, bool, float, int]:
-    """Those that others descend from first, then valid ones by reward: the order in which scripts are kept."""
-    return (attempt.id not in parents, not attempt.valid, -attempt.reward if attempt.id > 0 else 0.0, attempt.id)
+    """Those that others descend from first, then valid ones, best first: the order in which scripts are kept."""
+    return (attempt.id not in parents, not attempt.valid, -attempt.rank if attempt.id > 0 else 0.0, attempt.id)
 
 
 def _fit(ranked: Sequence[tuple[int, AttemptRow]]) -> tuple[Pack, dict[tuple[int, int], tuple[int, int, int]], int]:

@@ -27,7 +27,8 @@ from rewardrate.reports.evaluation import (
     held_out,
 )
 from rewardrate.reports.soundness import check
-from rewardrate.runlog import AttemptRow, EventRow, RunLog, StepRow
+from rewardrate.runlog import AttemptRow, EventRow, RunLog, StepRow, best
+from rewardrate.runlog.rows import FINAL_EVALUATION
 
 LONGEST_CONFIG = 64_000  # letters; reading TOML takes quadratic time in the length of a dotted key
 DEPTH = 4  # folders below the one that is named in which runs are looked for
@@ -90,7 +91,7 @@ class Run:
     @cached_property
     def charged(self) -> tuple[AttemptRow, ...]:
         """Attempts that the policy answers for: all but failures of the sandbox."""
-        return tuple(attempt for attempt in self.attempts if attempt.status != "sandbox-failure")
+        return tuple(attempt for attempt in self.attempts if attempt.charged)
 
     @cached_property
     def valid(self) -> tuple[AttemptRow, ...]:
@@ -115,13 +116,13 @@ class Run:
     @property
     def held_out_reward(self) -> float | None:
         """Reward of the run's best script on the report split, by which no script was chosen; None without one."""
-        said = [REPORTED.match(event.message) for event in self.events if event.kind == "report"]
+        said = [REPORTED.match(event.message) for event in self.events if event.kind == FINAL_EVALUATION]
         return _number(said[-1][1]) if said and said[-1] else None
 
-    @property
+    @cached_property
     def best(self) -> AttemptRow | None:
-        """The attempt with the highest reward; of equals the quickest."""
-        return max(self.valid, key=lambda attempt: (attempt.reward, -attempt.seconds), default=None)
+        """The best attempt, as everywhere: the one whose script the final evaluation runs."""
+        return best(self.attempts)
 
     @property
     def quickest(self) -> AttemptRow | None:
@@ -317,7 +318,7 @@ def numbers(run: Run) -> dict[str, float]:
         "reward_per_attempt": reward / max(1, len(charged)),
         "seconds_per_attempt": seconds / max(1, len(charged)),
         "reward_per_second": reward / seconds if seconds > 0 else 0.0,
-        "best_reward": max((attempt.reward for attempt in valid), default=0.0),
+        "best_reward": 0.0 if run.best is None else run.best.reward,
         "rate": run.steps[-1].rate.rate,
         "script_seconds": run.steps[-1].script_seconds,
     }

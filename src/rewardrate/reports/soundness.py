@@ -9,6 +9,7 @@ from typing import Any
 
 from rewardrate.errors import InputError
 from rewardrate.runlog import AttemptRow, EventRow, StepRow
+from rewardrate.runlog.rows import NAME_CHARACTERS
 
 
 def _whole(value: Any) -> bool:
@@ -34,9 +35,11 @@ ATTEMPT: dict[str, Callable[[Any], bool]] = {
     "parent": _or_none(_whole),
     "tokens": _whole,
     "valid": _whole,
+    "seed": lambda value: _text(value) and len(value) <= NAME_CHARACTERS,
     "reward": _number,
     "score": _or_none(lambda value: isinstance(value, int | float)),
     "seconds": _number,
+    "rank_key": _or_none(_number),
     "status": _text,
     "message": _text,
     "code": _text,

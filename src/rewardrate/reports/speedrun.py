@@ -10,7 +10,6 @@ chain had spent when it ended. At a budget T:
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from math import nan
@@ -24,7 +23,6 @@ from rewardrate.reports.redaction import redacted
 from rewardrate.reports.run import Experiment, Run
 from rewardrate.runlog import AttemptRow
 
-SEED = re.compile(r"\[seed: ([\w.+-]{1,200})\]")
 DIFF_LINES = 400
 
 
@@ -48,7 +46,7 @@ def crossings(attempts: Sequence[AttemptRow], target: float) -> list[Crossing]:
     spent: dict[int, float] = {}
     found = []
     for one in sorted(attempts, key=lambda attempt: (attempt.step, attempt.row)):
-        if one.status == "sandbox-failure":
+        if not one.charged:
             continue
         spent[one.row] = spent.get(one.row, 0.0) + one.seconds
         if one.valid and one.score is not None and one.score <= target:
@@ -149,24 +147,17 @@ def _parent(run: Run, row: AttemptRow) -> tuple[str, str]:
     for attempt in run.attempts:
         if attempt.id == row.parent:
             return f"attempt {attempt.id}", attempt.code
-    name = seed_of(row)
-    if not name:
+    if not row.seed:
         base = run.folder / "baseline.py"
         return ("the race's own script", base.read_text(encoding="utf-8")) if base.is_file() else ("nothing", "")
-    seed = kept_seed(run, name)
-    return (f"seed {name}", seed.code) if seed is not None else (f"seed {name} (its script is gone)", "")
-
-
-def seed_of(row: AttemptRow) -> str:
-    """Name of the seed that an attempt was made from; empty when it was not made from one."""
-    found = SEED.fullmatch(row.prompt)
-    return found[1] if found else ""
+    seed, name = kept_seed(run, row.seed), f"seed {redacted(row.seed)}"
+    return (name, seed.code) if seed is not None else (f"{name} (its script is gone)", "")
 
 
 def kept_seed(run: Run, name: str) -> Seed | None:
     """A seed of a run, from the copy in the run's folder; None when it is gone or broken."""
-    if name in (".", ".."):
-        return None
+    if name in (".", "..") or set(name) & set("/\\\0"):
+        return None  # a damaged record must not make us read elsewhere
     try:
         return seeds.read_one(run.folder / "seeds" / name)
     except (InputError, OSError):
@@ -178,13 +169,13 @@ def with_seeds(run: Run) -> tuple[list[str], list[AttemptRow]]:
 
     Seeds are numbered -1, -2, ... in the order of their names; their children name them as parents.
     """
-    names = sorted({name for row in run.attempts if row.parent is None and (name := seed_of(row))})
+    names = sorted({row.seed for row in run.attempts if row.parent is None and row.seed})
     numbers = {name: -place for place, name in enumerate(names, start=1)}
     rows = [_seed_row(run, name, number) for name, number in numbers.items()]
     for row in run.attempts:
-        number = numbers.get(seed_of(row)) if row.parent is None else None
+        number = numbers.get(row.seed) if row.parent is None else None
         rows.append(row if number is None else replace(row, parent=number))
-    return names, rows
+    return [redacted(name) for name in names], rows
 
 
 def _seed_row(run: Run, name: str, number: int) -> AttemptRow:
@@ -197,7 +188,7 @@ def _seed_row(run: Run, name: str, number: int) -> AttemptRow:
         **blank
         | numbers
         | unknown
-        | {"id": number, "step": 0, "row": 0, "parent": None, "contaminated": False, "status": "seed"}
+        | {"id": number, "step": 0, "row": 0, "parent": None, "contaminated": False, "status": "seed", "rank_key": None}
         | {"valid": record.valid, "score": record.loss, "seconds": record.seconds if record.valid else nan}
         | {"message": record.message or record.about, "code": "" if seed is None else seed.code}
     )

@@ -1,25 +1,6 @@
 """The run folder: the only format producers write and reports read."""
 
 from rewardrate.runlog.log import RunLog
-from rewardrate.runlog.rows import (
-    AttemptRow,
-    EventRow,
-    OutcomeRow,
-    ProposalRow,
-    RateRow,
-    Recorded,
-    Resumed,
-    StepRow,
-)
+from rewardrate.runlog.rows import AttemptRow, EventRow, Origin, Recorded, Resumed, StepRow, best
 
-__all__ = [
-    "AttemptRow",
-    "EventRow",
-    "OutcomeRow",
-    "ProposalRow",
-    "RateRow",
-    "Recorded",
-    "Resumed",
-    "RunLog",
-    "StepRow",
-]
+__all__ = ["AttemptRow", "EventRow", "Origin", "Recorded", "Resumed", "RunLog", "StepRow", "best"]

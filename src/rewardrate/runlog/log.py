@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import sqlite3
@@ -14,20 +13,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from rewardrate.attempt import SANDBOX_FAILURE, Outcome, Proposal, RateEstimate
+from rewardrate.checks import at_least
 from rewardrate.errors import InputError
 from rewardrate.runlog import folder as files
-from rewardrate.runlog import schema
+from rewardrate.runlog import schema, versions
+from rewardrate.runlog.encoding import chat_text, numbers_text, pack, shown_reply, states_text, utf8
 from rewardrate.runlog.reading import Reader
-from rewardrate.runlog.rows import OutcomeRow, ProposalRow, RateRow, Recorded, Resumed, check_finite
+from rewardrate.runlog.rows import FINAL_EVALUATION, NAME_CHARACTERS, Origin, Recorded, Resumed, check_finite
 
 KEEP = 2  # resume points: should the latest checkpoint be damaged, the one before it still serves
-SANDBOX_FAILURE = "sandbox-failure"  # ours, not the policy's: it uses up no budget
 
 
 class RunLog(Reader):
     """One run folder, for its one writer or for any number of readers.
 
-    A step is written in three moves, each one transaction:
+    A step is three writes, each one transaction:
 
         begin_step    the proposals, before anything is executed
         outcome       each attempt as it ends
@@ -40,10 +41,11 @@ class RunLog(Reader):
         self,
         folder: Path,
         db: sqlite3.Connection,
+        version: int,
         lock: files.WriterLock | None,
         copy: tempfile.TemporaryDirectory[str] | None = None,
     ) -> None:
-        super().__init__(folder, db, copy)
+        super().__init__(folder, db, version, copy)
         self._lock = lock
 
     @classmethod
@@ -69,9 +71,9 @@ class RunLog(Reader):
             partial = folder / (schema.FILE + files.PARTIAL)
             for path in folder.glob(f"{partial.name}*"):
                 path.unlink()
-            with schema.told(partial):
+            with schema.sqlite_errors(partial):
                 db = schema.make(partial)
-                db.executemany("INSERT INTO about VALUES (?, ?)", [(k, _utf8(str(v))) for k, v in about.items()])
+                db.executemany("INSERT INTO about VALUES (?, ?)", [(k, utf8(str(v))) for k, v in about.items()])
                 db.execute("COMMIT")
                 db.close()
             files.write_file(folder / files.CONFIG, config_text)
@@ -94,25 +96,23 @@ class RunLog(Reader):
             raise InputError("run", str(folder), f"there is no {schema.FILE} in it", "give the folder of a run")
         if not read_only:
             return cls._open_to_write(folder, files.WriterLock(folder))
-        with schema.told(path):
+        with schema.sqlite_errors(path):
             db, copy = schema.connect_to_read(path)
-            log = cls(folder, db, None, copy)
             try:
-                schema.check_version(db, path)
+                return cls(folder, db, schema.check_version(db, path), None, copy)
             except BaseException:
-                log.close()
+                Reader(folder, db, schema.VERSION, copy).close()
                 raise
-        return log
 
     @classmethod
     def _open_to_write(cls, folder: Path, lock: files.WriterLock) -> Self:
         path = folder / schema.FILE
         db = None
         try:
-            with schema.told(path):
+            with schema.sqlite_errors(path):
                 probe, copy = schema.connect_to_read(path)  # a foreign file is not touched
                 try:
-                    schema.check_version(probe, path)
+                    version = schema.check_version(probe, path)
                 finally:
                     probe.close()
                     if copy is not None:
@@ -121,7 +121,9 @@ class RunLog(Reader):
                 found = db.execute("PRAGMA quick_check").fetchone()[0]
                 if found != "ok":
                     raise sqlite3.DatabaseError(" ".join(found.split()))
-            log = cls(folder, db, lock)
+                if version < schema.VERSION:
+                    versions.migrate(db)
+            log = cls(folder, db, schema.VERSION, lock)
             log._tidy()
         except BaseException:
             if db is not None:
@@ -138,44 +140,60 @@ class RunLog(Reader):
         if self._lock is not None:
             self._lock.release()
 
-    # ---- the three moves
+    # ---- the three writes of a step
 
-    def begin_step(self, step: int, proposals: Sequence[ProposalRow]) -> list[int]:
-        """Record the proposals of a new step before any is executed; returns their attempt numbers."""
-        rows = [proposal.row for proposal in proposals]
-        if not rows or len(set(rows)) != len(rows) or min(rows) < 0:
-            raise InputError("proposals", rows, "a step needs proposals, each with its own row from 0")
+    def begin_step(
+        self, step: int, proposals: Sequence[Proposal], origins: Sequence[Origin] | None = None
+    ) -> list[int]:
+        """Record the proposals of a new step before any is executed; returns their attempt numbers.
+
+        One proposal a row, in order; `origins` says what each was made from (unless given: from the base prompt).
+        """
+        origins = [Origin()] * len(proposals) if origins is None else origins
+        if not proposals or len(origins) != len(proposals):
+            rule = "a step needs proposals, and each its origin"
+            raise InputError("proposals, origins", (len(proposals), len(origins)), rule)
         with self._transaction() as db:
             last, pending = self.last_step(), self._rows("SELECT DISTINCT step FROM pending_rows")
             if pending or step != last + 1:
                 state = f"step {pending[0][0]} has begun" if pending else f"step {last} is the latest"
-                raise InputError("step", step, f"{state}, so it cannot begin", "call resume() and go on from there")
+                raise InputError("step", step, f"{state}, so it cannot begin", "call resume() and continue from there")
             known = self._rows("SELECT coalesce(max(id), 0) FROM attempts_rows")[0][0]
-            for number, proposal in enumerate(proposals, start=known + 1):
-                self._propose(db, number, step, proposal, known)
-        return list(range(known + 1, known + 1 + len(rows)))
+            for row, (proposal, origin) in enumerate(zip(proposals, origins, strict=True)):
+                _check_origin(origin, row, known)
+                self._propose(db, known + 1 + row, step, row, proposal, origin)
+        return list(range(known + 1, known + 1 + len(proposals)))
 
-    def _propose(self, db: sqlite3.Connection, number: int, step: int, proposal: ProposalRow, known: int) -> None:
-        check_finite(proposal, f"proposals[{proposal.row}]")
-        if proposal.parent is not None and not 1 <= proposal.parent <= known:
-            raise InputError(f"proposals[{proposal.row}].parent", proposal.parent, f"attempts so far: 1 to {known}")
-        texts = self._text(proposal.prompt), self._text(proposal.reply)
-        db.execute(
-            f"INSERT INTO pending_rows ({', '.join(schema.PROPOSAL_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, step, proposal.row, proposal.parent, *texts, proposal.tokens, proposal.generation_seconds),
-        )
-        db.execute("INSERT INTO payloads VALUES (?, ?, ?)", (number, step, proposal.payload))
+    def _propose(
+        self, db: sqlite3.Connection, number: int, step: int, row: int, proposal: Proposal, origin: Origin
+    ) -> None:
+        check_finite(proposal, f"proposals[{row}]")
+        payload = pack(proposal, f"proposals[{row}]")
+        values = {
+            "id": number,
+            "step": step,
+            "row": row,
+            "parent": origin.parent,
+            "seed": origin.seed or None,
+            "prompt": schema.number_of_text(db, chat_text(origin.prompt, f"origins[{row}].prompt")),
+            "reply": schema.number_of_text(db, shown_reply(proposal)),
+            "tokens": len(proposal.reply_tokens),
+            "generation_seconds": proposal.seconds,
+        }
+        marks = ", ".join(f":{name}" for name in schema.PROPOSAL_COLUMNS)
+        db.execute(f"INSERT INTO pending_rows ({', '.join(schema.PROPOSAL_COLUMNS)}) VALUES ({marks})", values)
+        db.execute("INSERT INTO payloads VALUES (?, ?, ?)", (number, step, payload))
 
-    def outcome(self, step: int, row: int, outcome: OutcomeRow) -> None:
+    def outcome(self, step: int, row: int, outcome: Outcome) -> None:
         """Record that a proposal was executed; may be called from any thread. A second outcome is refused."""
         check_finite(dataclasses.replace(outcome, score=None), f"outcome[{row}]")
         values = dataclasses.asdict(outcome) | {"finished": time.time()}
         score = outcome.score  # a metric may be infinite or undefined: the record says so, or nothing
         values["score"] = None if score is None or math.isnan(score) else score
-        values |= {name: _utf8(values[name]) for name in ("status", "clock", "level")}
+        values |= {name: utf8(values[name]) for name in ("status", "clock", "level")}
         with self._transaction() as db:
             for name in ("message", "code", "output"):
-                values[name] = self._text(values[name])
+                values[name] = schema.number_of_text(db, values[name])
             columns = ", ".join(f"{name} = :{name}" for name in schema.OUTCOME_COLUMNS)
             changed = db.execute(
                 f"UPDATE pending_rows SET {columns} WHERE step = :step AND row = :row AND valid IS NULL",
@@ -195,7 +213,7 @@ class RunLog(Reader):
     def commit_step(
         self,
         step: int,
-        rate: RateRow,
+        rate: RateEstimate,
         relative_rewards: Sequence[float | None],
         bonuses: Sequence[float],
         *,
@@ -213,19 +231,19 @@ class RunLog(Reader):
         check_finite(rate, "rate")
         if checkpoint is not None and (not states or not self._checkpoint_path(checkpoint).is_dir()):
             raise InputError("checkpoint", checkpoint, "it must be in place and come with states", "write it first")
-        saved = _states(states) if states else {}
+        saved = states_text(states) if states else {}
         with self._transaction() as db:
             if step <= self.last_step():
                 self._commit_again(db, step, rate)
             else:
                 self._move_pending(db, step, relative_rewards, bonuses)
                 spent = self._spent(step)
-                texts = _json("metrics", metrics or {}, finite=False), _json("phases", phases or {}, finite=False)
+                texts = numbers_text("metrics", metrics or {}), numbers_text("phases", phases or {})
                 values = (step, *dataclasses.astuple(rate), *texts, spent, None, time.time())
                 db.execute(f"INSERT INTO steps VALUES ({', '.join('?' * 11)})", values)
             if saved:
                 self._add_resume_point(db, step, saved, checkpoint)
-        with self._turn, schema.told(self.path):
+        with self._thread_lock, schema.sqlite_errors(self.path):
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # never waits: a copy of run.sqlite alone has the step
         self._tidy()
 
@@ -251,11 +269,11 @@ class RunLog(Reader):
         )
         db.execute("DELETE FROM pending_rows")
 
-    def _commit_again(self, db: sqlite3.Connection, step: int, rate: RateRow) -> None:
+    def _commit_again(self, db: sqlite3.Connection, step: int, rate: RateEstimate) -> None:
         if self._rows("SELECT 1 FROM states WHERE step >= ?", (step,)):
-            raise InputError("step", step, "it is committed already", "call resume() and go on from there")
+            raise InputError("step", step, "it is committed already", "call resume() and continue from there")
         columns = "rate, rate_mean, rate_low, rate_high, rate_count"
-        recorded = RateRow(*self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))[0])
+        recorded = RateEstimate(*self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))[0])
         if recorded != rate:
             note = f"step {step} charged {recorded.rate!r}, worked through again {rate.rate!r}"
             self._note(db, "replay-differs", note)
@@ -309,8 +327,37 @@ class RunLog(Reader):
         if not self._rows("SELECT 1 FROM attempts_rows LEFT JOIN payloads USING (id) WHERE payload IS NULL LIMIT 1"):
             return 0, None  # everything since step 1 is still recorded
         names = ", ".join(str(name) for _, name in points)
-        rule = f"its checkpoints are gone ({names})"
+        rule = (
+            f"its checkpoints are gone ({names})" if names else f"no step up to {self.last_step()} can be resumed from"
+        )
         raise InputError("run", str(self.folder), rule, f"restore one below {files.CHECKPOINTS}/, or start a new run")
+
+    def rewind(self, step: int) -> None:
+        """Forget every committed step after `step` and the step in progress: the next to begin is `step` + 1.
+
+        For engines that resume from a checkpoint of their own. In one transaction: attempts, rates, states, the budget
+        used and a final evaluation are what they were after `step`; the event `rewound` says what was forgotten.
+        """
+        last = self.last_step()
+        at_least("step", step, 0)
+        if step > last:
+            raise InputError("step", step, f"the latest committed step is {last}", f"give 0 to {last}")
+        with self._transaction() as db:
+            begun = self._rows("SELECT DISTINCT step FROM pending_rows")
+            if step == last and not begun:
+                return
+            counted = "SELECT count(*) FROM {}_rows WHERE step > ?"
+            attempts = sum(self._rows(counted.format(name), (step,))[0][0] for name in ("attempts", "pending"))
+            for table in ("attempts_rows", "pending_rows", "payloads", "states", "steps"):
+                db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
+            db.execute("DELETE FROM events WHERE kind = ? AND step > ?", (FINAL_EVALUATION, step))
+            db.execute(schema.UNUSED_TEXTS)
+            self._note(
+                db,
+                "rewound",
+                f"to step {step}: steps {step + 1} to {last + len(begun)} are dropped, {attempts} attempts",
+            )
+        self._tidy()
 
     def note(self, kind: str, message: str) -> None:
         """Write an event."""
@@ -318,7 +365,7 @@ class RunLog(Reader):
             self._note(db, kind, message)
 
     def _note(self, db: sqlite3.Connection, kind: str, message: str) -> None:
-        values = time.time(), self.last_step(), _utf8(kind), _utf8(message)
+        values = time.time(), self.last_step(), utf8(kind), utf8(message)
         db.execute("INSERT INTO events (time, step, kind, message) VALUES (?, ?, ?, ?)", values)
 
     # ---- ground
@@ -327,7 +374,7 @@ class RunLog(Reader):
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything inside, or nothing of it."""
         self._must_write()
-        with self._turn, schema.told(self.path):
+        with self._thread_lock, schema.sqlite_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -340,20 +387,6 @@ class RunLog(Reader):
     def _must_write(self) -> None:
         if self._lock is None:
             raise InputError("run", str(self.folder), "it was opened for reading", "open it without read_only")
-
-    def _text(self, text: str) -> int | None:
-        """The number of a text, stored once however many attempts share it; None for the empty one."""
-        if not text:
-            return None
-        data = text.encode("utf-8", "surrogatepass")
-        digest = hashlib.sha256(data).digest()
-        found = self._rows("SELECT id FROM texts WHERE sha256 = ?", (digest,))
-        if found:
-            return int(found[0][0])
-        value: str | bytes = text
-        if _utf8(text) != text:
-            value = data
-        return self._db.execute("INSERT INTO texts (sha256, text) VALUES (?, ?)", (digest, value)).lastrowid
 
     def _checkpoint_path(self, name: str) -> Path:
         return self.folder / files.CHECKPOINTS / name
@@ -380,19 +413,10 @@ def _refuse_occupied(folder: Path) -> None:
         raise InputError("run", str(folder), "a new run needs an empty folder", "choose another name")
 
 
-def _states(states: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _json(f"states.{name}", state, finite=True) for name, state in states.items()}
-
-
-def _json(field: str, value: Any, *, finite: bool) -> str:
-    """Strict JSON. A number that is not finite is refused, or written as null."""
-    if not finite:
-        value = {name: number if math.isfinite(number) else None for name, number in value.items()}
-    try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(field, value, f"it must be plain JSON with finite numbers ({error})") from None
-
-
-def _utf8(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _check_origin(origin: Origin, row: int, known: int) -> None:
+    if origin.parent is not None and not 1 <= origin.parent <= known:
+        raise InputError(f"origins[{row}].parent", origin.parent, f"attempts so far: 1 to {known}")
+    if len(origin.seed) > NAME_CHARACTERS or utf8(origin.seed) != origin.seed:
+        raise InputError(
+            f"origins[{row}].seed", origin.seed, f"it must be a name of at most {NAME_CHARACTERS} characters"
+        )

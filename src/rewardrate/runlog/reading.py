@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from rewardrate.attempt import Message, Outcome, RateEstimate
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.runlog import schema
+from rewardrate.runlog import schema, versions
+from rewardrate.runlog.encoding import chat, unpack
 from rewardrate.runlog.folder import CONFIG
-from rewardrate.runlog.rows import AttemptRow, EventRow, OutcomeRow, ProposalRow, RateRow, Recorded, StepRow
+from rewardrate.runlog.rows import AttemptRow, EventRow, Recorded, StepRow
 
 _ATTEMPT = tuple(field.name for field in dataclasses.fields(AttemptRow))
-_OUTCOME = tuple(field.name for field in dataclasses.fields(OutcomeRow))
+_OUTCOME = tuple(field.name for field in dataclasses.fields(Outcome))
+_COLUMNS = (*_ATTEMPT, "prompt")
 _FLAGS = ("valid", "contaminated", "trains")
 
 
@@ -26,13 +29,20 @@ class Reader:
     """The reading half of `RunLog`. Every question is one short transaction, so a reader never holds up the writer."""
 
     def __init__(
-        self, folder: Path, db: sqlite3.Connection, copy: tempfile.TemporaryDirectory[str] | None = None
+        self,
+        folder: Path,
+        db: sqlite3.Connection,
+        version: int,
+        copy: tempfile.TemporaryDirectory[str] | None = None,
     ) -> None:
         self.folder = folder
         self.path = folder / schema.FILE
         self._db = db
         self._copy = copy
-        self._turn = threading.RLock()  # outcomes may arrive from several threads
+        self._older = version < schema.VERSION
+        if self._older:
+            versions.read_as_current(db)
+        self._thread_lock = threading.RLock()  # outcomes may arrive from several threads
         self._open = True
 
     def close(self) -> None:
@@ -55,7 +65,7 @@ class Reader:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All questions asked inside see the same moment of the run. Keep it short: the log grows meanwhile."""
-        with self._turn, schema.told(self.path):
+        with self._thread_lock, schema.sqlite_errors(self.path):
             self._db.execute("BEGIN")
             try:
                 yield
@@ -83,11 +93,12 @@ class Reader:
         rows = self._rows(f"SELECT {columns}, checkpoint, finished FROM steps ORDER BY step")
         with self._readable():
             return [
-                StepRow(row[0], RateRow(*row[1:6]), json.loads(row[6]), json.loads(row[7]), *row[8:]) for row in rows
+                StepRow(row[0], RateEstimate(*row[1:6]), json.loads(row[6]), json.loads(row[7]), *row[8:])
+                for row in rows
             ]
 
     def attempts(self, step: int | None = None) -> list[AttemptRow]:
-        """Every attempt of the committed steps (or of one), texts and all, in order of attempt number."""
+        """Every attempt of the committed steps (or of one), with all texts but its prompt, in order of its number."""
         where, values = ("", ()) if step is None else (" WHERE step = ?", (step,))
         rows = self._rows(f"SELECT {', '.join(_ATTEMPT)} FROM attempts{where} ORDER BY id", values)
         with self._readable():
@@ -101,16 +112,25 @@ class Reader:
         with self._readable():
             return AttemptRow(**_plain(_ATTEMPT, rows[0]))
 
+    def prompt(self, number: int) -> list[Message]:
+        """The chat that an attempt is the reply to, also of the step in progress; empty where none was kept."""
+        for table in ("attempts", "pending"):
+            rows = self._rows(f"SELECT prompt FROM {table} WHERE id = ?", (number,))
+            if rows:
+                with self._readable():
+                    return chat(_value("prompt", rows[0][0]))
+        raise InputError("attempt", number, f"no step of {self.folder} has it")
+
     def table(self, *columns: str) -> dict[str, list[Any]]:
         """Columns of the committed attempts, in order of attempt number: what evaluation and figures need.
 
         Without texts it is quick: 128 x 300 attempts in a tenth of a second.
         """
         for name in columns:
-            if name not in _ATTEMPT:
-                raise InputError("column", name, "attempts have no such column", did_you_mean(name, _ATTEMPT))
+            if name not in _COLUMNS:
+                raise InputError("column", name, "attempts have no such column", did_you_mean(name, _COLUMNS))
         if not columns:
-            raise InputError("columns", columns, "name at least one", f"known: {', '.join(_ATTEMPT)}")
+            raise InputError("columns", columns, "name at least one", f"known: {', '.join(_COLUMNS)}")
         rows = self._rows(f"SELECT {', '.join(columns)} FROM attempts ORDER BY id")
         with self._readable():
             return {name: [_value(name, row[i]) for row in rows] for i, name in enumerate(columns)}
@@ -124,7 +144,7 @@ class Reader:
         return [EventRow(*row) for row in self._rows("SELECT time, step, kind, message FROM events ORDER BY id")]
 
     def _recorded(self, table: str, step: int | None = None) -> tuple[Recorded, ...]:
-        names = ("id", "row", "reply", "parent", "prompt", "tokens", "generation_seconds")
+        names = ("id", "row", "parent", "seed", "reply", "tokens", "generation_seconds")
         where, values = ("", ()) if step is None else ("WHERE a.step = ?", (step,))
         rows = self._rows(
             f"SELECT {', '.join(f'a.{name}' for name in names + _OUTCOME)}, payload FROM {table} AS a"
@@ -134,19 +154,17 @@ class Reader:
         found = []
         with self._readable():
             for row in rows:
-                proposal = _plain(names, row[: len(names)])
+                drawn = _plain(names, row[: len(names)])
                 outcome = _plain(_OUTCOME, row[len(names) : -1])
-                number = proposal.pop("id")
-                done = outcome["valid"] is not None
-                found.append(
-                    Recorded(
-                        number, ProposalRow(**proposal, payload=row[-1] or b""), OutcomeRow(**outcome) if done else None
-                    )
-                )
+                proposal = unpack(drawn["reply"], drawn["tokens"], drawn["generation_seconds"], row[-1])
+                executed = Outcome(**outcome) if outcome["valid"] is not None else None
+                found.append(Recorded(drawn["id"], drawn["row"], drawn["parent"], drawn["seed"], proposal, executed))
         return tuple(found)
 
     def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        with self._turn, schema.told(self.path):
+        with self._thread_lock, schema.sqlite_errors(self.path):
+            if self._older and self._db.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION:
+                versions.read_as_is(self._db)
             return self._db.execute(query, values).fetchall()
 
     @contextmanager
@@ -170,4 +188,6 @@ def _value(name: str, value: Any) -> Any:
         if isinstance(value, bytes):  # text that UTF-8 cannot write: lone surrogates
             return value.decode("utf-8", "surrogatepass")
         return "" if value is None else value
+    if name == "seed":
+        return value or ""
     return value

@@ -1,72 +1,55 @@
-"""The rows of a run log, as plain values. Field names are column names."""
+"""What a run log takes and gives beside the words of `rewardrate.attempt`. Field names are column names."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewardrate.attempt import SANDBOX_FAILURE, Message, Outcome, Proposal, RateEstimate
 from rewardrate.errors import InputError
 
+FINAL_EVALUATION = "report"  # kind of the event that holds it
+NAME_CHARACTERS = 200  # of a seed
+
 
 @dataclass(frozen=True)
-class ProposalRow:
-    """What the policy proposed for one row of the batch, before it was run."""
+class Origin:
+    """What a proposal was made from."""
 
-    row: int
-    "Place in the batch, from 0: the chain."
-    reply: str
+    prompt: Sequence[Message] = ()
+    "The chat that was sent to the policy; empty where the producer does not keep it."
     parent: int | None = None
-    "Number of the attempt it was asked to improve; None for the base prompt."
-    prompt: str = ""
-    tokens: int = 0
-    "Tokens of the reply."
-    generation_seconds: float = 0.0
-    payload: bytes = b""
-    "What the learner needs again after a crash (tokens, log-probabilities). Kept until a later resume point holds it."
-
-
-@dataclass(frozen=True)
-class OutcomeRow:
-    """What one executed proposal came to."""
-
-    valid: bool
-    reward: float
-    score: float | None
-    seconds: float
-    status: str
-    message: str = ""
-    code: str = ""
-    clock: str = "wall"
-    wall_seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    peak_memory_bytes: int = 0
-    level: str = ""
-    contaminated: bool = False
-    trains: bool | None = None
-    output: str = ""
+    "Number of the attempt it was asked to improve; None for the base prompt and for a child of a seed."
+    seed: str = ""
+    "Name of the seed it was asked to improve: a seed is no attempt of the run and has no number."
 
 
 @dataclass(frozen=True)
 class AttemptRow:
-    """One attempt as the record has it: proposal, outcome, and what it was worth to the learner."""
+    """One attempt as the record has it: proposal, outcome, and what the learner was given for it.
+
+    The prompt is left to `RunLog.prompt`: those of a long run may be larger than all the rest together.
+    """
 
     id: int
     "Attempt number: 1, 2, ... in order of step and row."
     step: int
     row: int
     parent: int | None
-    prompt: str
+    seed: str
     reply: str
+    "`[no reply: ...]`, with the reason, where the policy gave none."
     tokens: int
     generation_seconds: float
     valid: bool
     reward: float
     score: float | None
     seconds: float
+    rank_key: float | None
     status: str
     message: str
     code: str
@@ -84,16 +67,30 @@ class AttemptRow:
     finished: float
     "When its outcome was written: seconds since 1970."
 
+    @property
+    def charged(self) -> bool:
+        """Whether the policy answers for it; a failure of the sandbox is ours."""
+        return self.status != SANDBOX_FAILURE
 
-@dataclass(frozen=True)
-class RateRow:
-    """The rate estimate after a step: `rate` is what was charged, `low` to `high` the 95 % interval."""
+    @property
+    def rank(self) -> float:
+        """What it is ranked by among the valid attempts of its run: its rank key, else its reward."""
+        return self.reward if self.rank_key is None else self.rank_key
 
-    rate: float
-    mean: float
-    low: float
-    high: float
-    count: int
+
+def best(attempts: Iterable[AttemptRow]) -> AttemptRow | None:
+    """The best attempt of a run: valid, of the highest rank; of equals the quicker, then the earlier one.
+
+    Rank keys and rewards cannot be compared: where some valid attempts have no rank key (a race that was begun before
+    logs kept them), all of them are ranked by reward.
+    """
+    valid = [attempt for attempt in attempts if attempt.valid]
+    keyed = all(attempt.rank_key is not None for attempt in valid)
+    return min(
+        valid,
+        key=lambda attempt: (-(attempt.rank if keyed else attempt.reward), attempt.seconds, attempt.id),
+        default=None,
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ class StepRow:
     """One committed step."""
 
     step: int
-    rate: RateRow
+    rate: RateEstimate
     metrics: Mapping[str, float | None]
     "Numbers of the learner; one that was not finite reads None."
     phases: Mapping[str, float]
@@ -129,13 +126,17 @@ class Recorded:
     """A proposal of a step that the resume point does not contain, and its outcome if it was executed."""
 
     attempt: int
-    proposal: ProposalRow
-    outcome: OutcomeRow | None
+    row: int
+    "Place in the batch, from 0: the chain."
+    parent: int | None
+    seed: str
+    proposal: Proposal
+    outcome: Outcome | None
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """Where a run stands: everything a new process needs to go on as if nothing had happened."""
+    """Where a run stands: everything a new process needs to resume as if it had never stopped."""
 
     step: int
     "The resume point: the latest step whose states and checkpoint are both there; 0 before the first."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import shutil
 import sqlite3
 import tempfile
@@ -10,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rewardrate.errors import InputError
+from rewardrate.runlog.encoding import utf8
 
-VERSION = 1
+VERSION = 2
 "The schema this code writes; it reads every version from 1 to this one."
 APPLICATION = 0x72777274  # "rwrt": tells a run log from any other SQLite file
 FILE = "run.sqlite"
@@ -20,24 +22,33 @@ CLOSING_MILLISECONDS = 500  # for readers that are in the middle of a question
 _OUTCOME = """
     valid INTEGER, reward REAL, score REAL, seconds REAL, wall_seconds REAL, cpu_seconds REAL,
     peak_memory_bytes INTEGER, status TEXT, message INTEGER REFERENCES texts (id), code INTEGER REFERENCES texts (id),
-    output INTEGER REFERENCES texts (id), clock TEXT, level TEXT, contaminated INTEGER, trains INTEGER, finished REAL
+    output INTEGER REFERENCES texts (id), clock TEXT, level TEXT, contaminated INTEGER, trains INTEGER,
+    rank_key REAL, finished REAL
 """
 _PROPOSAL = """
-    id INTEGER PRIMARY KEY, step INTEGER NOT NULL, row INTEGER NOT NULL, parent INTEGER,
+    id INTEGER PRIMARY KEY, step INTEGER NOT NULL, row INTEGER NOT NULL, parent INTEGER, seed TEXT,
     prompt INTEGER REFERENCES texts (id), reply INTEGER REFERENCES texts (id),
     tokens INTEGER NOT NULL, generation_seconds REAL NOT NULL
 """
-PROPOSAL_COLUMNS = ("id", "step", "row", "parent", "prompt", "reply", "tokens", "generation_seconds")
+PROPOSAL_COLUMNS = ("id", "step", "row", "parent", "seed", "prompt", "reply", "tokens", "generation_seconds")
 OUTCOME_COLUMNS = tuple(part.split()[0] for part in _OUTCOME.split(",") if part.split())
 TEXTS = ("prompt", "reply", "message", "code", "output")
 "Columns that hold the number of a text; the views show the text itself."
 
 
-def _view(name: str, more: tuple[str, ...] = ()) -> str:
-    columns = PROPOSAL_COLUMNS + OUTCOME_COLUMNS + more
-    shown = [f"(SELECT text FROM texts WHERE id = a.{c}) AS {c}" if c in TEXTS else f"a.{c}" for c in columns]
-    return f"CREATE VIEW {name} AS SELECT {', '.join(shown)} FROM {name}_rows AS a"
+def text_of(column: str) -> str:
+    """SQL: the text whose number a column of the rows `a` holds."""
+    return f"(SELECT text FROM texts WHERE id = a.{column})"
 
+
+def view(name: str, instead: dict[str, str] | None = None) -> str:
+    """SELECT of the columns of `attempts` or `pending`, texts in place of their numbers; `instead`: column -> SQL."""
+    columns = PROPOSAL_COLUMNS + OUTCOME_COLUMNS + (("relative_reward", "bonus") if name == "attempts" else ())
+    sql = {column: text_of(column) if column in TEXTS else f"a.{column}" for column in columns} | (instead or {})
+    return f"SELECT {', '.join(f'{sql[column]} AS {column}' for column in columns)} FROM {name}_rows AS a"
+
+
+VIEWS = tuple(f"CREATE VIEW {name} AS {view(name)}" for name in ("attempts", "pending"))
 
 STATEMENTS = (
     f"PRAGMA application_id = {APPLICATION}",
@@ -54,17 +65,37 @@ STATEMENTS = (
     "CREATE TABLE states (step INTEGER NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (step, name))",
     "CREATE TABLE events (id INTEGER PRIMARY KEY, time REAL NOT NULL, step INTEGER NOT NULL, kind TEXT NOT NULL,"
     " message TEXT NOT NULL)",
-    _view("attempts", ("relative_reward", "bonus")),
-    _view("pending"),
+    *VIEWS,
 )
+UNUSED_TEXTS = "DELETE FROM texts WHERE id NOT IN ({})".format(
+    " UNION ".join(
+        f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
+        for table in ("attempts_rows", "pending_rows")
+        for column in TEXTS
+    )
+)
+"Removes the texts that no row names any more."
+
+
+def number_of_text(db: sqlite3.Connection, text: str) -> int | None:
+    """The number of a text, stored once however many attempts share it; None for the empty one."""
+    if not text:
+        return None
+    data = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(data).digest()
+    found = db.execute("SELECT id FROM texts WHERE sha256 = ?", (digest,)).fetchone()
+    if found:
+        return int(found[0])
+    value = text if utf8(text) == text else data
+    return db.execute("INSERT INTO texts (sha256, text) VALUES (?, ?)", (digest, value)).lastrowid
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def sqlite_errors(path: Path) -> Iterator[None]:
     """What SQLite complains about inside becomes an InputError that names the file."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the message may quote bytes of a damaged file
         reason = " ".join(str(error).split())
         if "full" in reason or "readonly" in reason or "disk I/O" in reason:
             raise InputError(
@@ -135,17 +166,17 @@ def connect_to_read(path: Path) -> tuple[sqlite3.Connection, tempfile.TemporaryD
     """
     uri = path.resolve().as_uri()
     try:
-        return _try(f"{uri}?mode=ro"), None
+        return _connect_and_ask(f"{uri}?mode=ro"), None
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
     beside = [side for side in (path.with_name(path.name + end) for end in ("-wal", "-journal")) if side.exists()]
     if not beside:
-        return _try(f"{uri}?immutable=1"), None
+        return _connect_and_ask(f"{uri}?immutable=1"), None
     copy = tempfile.TemporaryDirectory(prefix="rewardrate-")
     try:
         _copy_at_rest([path, *beside], Path(copy.name))
-        return _try(f"{(Path(copy.name) / path.name).as_uri()}?mode=rw"), copy
+        return _connect_and_ask(f"{(Path(copy.name) / path.name).as_uri()}?mode=rw"), copy
     except BaseException:
         copy.cleanup()
         raise
@@ -165,7 +196,7 @@ def _copy_at_rest(sources: list[Path], folder: Path) -> None:
     raise sqlite3.OperationalError("database is locked: it changes faster than it can be copied")
 
 
-def _try(uri: str) -> sqlite3.Connection:
+def _connect_and_ask(uri: str) -> sqlite3.Connection:
     db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
     try:
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -16,10 +16,12 @@ from rewardrate.environments.environment import Environment
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.policy import Policy
 from rewardrate.rates import RateEstimate
-from rewardrate.runlog import RateRow, RunLog
-from rewardrate.training import record
+from rewardrate.runlog import Origin, Recorded, RunLog
 from rewardrate.training.buffer import Solution
 from rewardrate.training.pricer import Priced, Pricer
+
+Steps = Mapping[int, tuple[Recorded, ...]]
+"Step -> its recorded proposals, with the outcomes that are known."
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Loop:
             self.stop_if_broken(step, outcomes, recorded)
         self.checkpoint_last()
 
-    def resume(self) -> tuple[record.Recorded, int]:
+    def resume(self) -> tuple[Steps, int]:
         """Everything back to the latest resume point; what was recorded after it is used again, not repeated."""
         found = self.log.resume()
         if found.step:
@@ -95,19 +97,19 @@ class Loop:
             yield step
             step += 1
 
-    def propose(self, step: int, parents: Sequence[Solution | None], recorded: record.Recorded) -> list[Proposal]:
+    def propose(self, step: int, parents: Sequence[Solution | None], recorded: Steps) -> list[Proposal]:
         """New proposals, on record before any is executed; or those that are on record already."""
         if step in recorded:
             self.attempts = [row.attempt for row in recorded[step]]
-            return [record.proposal(row.proposal) for row in recorded[step]]
+            return [row.proposal for row in recorded[step]]
         with self._timed("propose"):
             prompts = [self.environment.prompt(_parent(solution)) for solution in parents]
             proposals = self.policy.propose(prompts, _seed(self.seed, step))
-        rows = [
-            record.row(place, proposal, *((None,) if parent is None else (parent.number, parent.seed)))
-            for place, (proposal, parent) in enumerate(zip(proposals, parents, strict=True))
+        origins = [
+            Origin(prompt) if parent is None else Origin(prompt, parent.number, parent.seed)
+            for prompt, parent in zip(prompts, parents, strict=True)
         ]
-        self.attempts = self.log.begin_step(step, rows)
+        self.attempts = self.log.begin_step(step, proposals, origins)
         return proposals
 
     def execute(
@@ -115,14 +117,13 @@ class Loop:
         step: int,
         proposals: Sequence[Proposal],
         parents: Sequence[Solution | None],
-        recorded: record.Recorded,
+        recorded: Steps,
     ) -> list[Outcome]:
         """Run what has not been run yet; every outcome is on record as soon as it is there.
 
         A resumed step has the parents it had: the buffer that chose them is what it was.
         """
-        known = {place: row.outcome for place, row in enumerate(recorded.get(step, ())) if row.outcome is not None}
-        outcomes = {place: record.outcome(row) for place, row in known.items()}
+        outcomes = {place: row.outcome for place, row in enumerate(recorded.get(step, ())) if row.outcome is not None}
         places = [place for place in range(len(proposals)) if place not in outcomes]
 
         replies, chosen = [proposals[place].text for place in places], [_parent(parents[place]) for place in places]
@@ -130,7 +131,7 @@ class Loop:
             for at, found in ended:
                 place = places[at]
                 outcome = self.pricer.charged(found, proposals[place].seconds)
-                self.log.outcome(step, place, record.outcome_row(outcome))
+                self.log.outcome(step, place, outcome)
                 outcomes[place] = outcome
                 if self.on_attempt is not None:
                     self.on_attempt(place, outcome)
@@ -175,7 +176,7 @@ class Loop:
         options: dict[str, Any] = {"metrics": metrics, "phases": self.phases}
         self._commit(step, priced, states=states, checkpoint=checkpoint, **options)
 
-    def stop_if_broken(self, step: int, outcomes: Sequence[Outcome], recorded: record.Recorded) -> None:
+    def stop_if_broken(self, step: int, outcomes: Sequence[Outcome], recorded: Steps) -> None:
         """A sandbox that fails at every attempt of a step would use up the run without one: stop, and say so."""
         if step not in recorded and not any(outcome.charged for outcome in outcomes):
             why = f"every attempt of step {step} failed on our side ({outcomes[0].message})"
@@ -189,9 +190,7 @@ class Loop:
             self._commit(step, priced, states=states, checkpoint=checkpoint)
 
     def _commit(self, step: int, priced: Priced, **options: Any) -> None:
-        rate = priced.rate
-        row = RateRow(rate.rate, rate.mean, rate.low, rate.high, rate.count)
-        self.log.commit_step(step, row, priced.relative, priced.bonuses, **options)
+        self.log.commit_step(step, priced.rate, priced.relative, priced.bonuses, **options)
 
     def _saved(self, step: int) -> tuple[dict[str, Any], str | None]:
         with self._timed("save"):

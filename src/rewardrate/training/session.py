@@ -16,7 +16,7 @@ from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import Environment, RunSetup
 from rewardrate.errors import InputError
 from rewardrate.policies import EndpointPolicy
-from rewardrate.runlog import RunLog
+from rewardrate.runlog import RunLog, best
 from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import Recipe
@@ -82,14 +82,13 @@ def _evaluate_best(environment: Environment, log: RunLog) -> None:
 
     A failure of the sandbox is no evaluation: the same command tries again.
     """
-    valid = [attempt for attempt in log.attempts() if attempt.valid]
-    if not valid:
+    chosen = best(log.attempts())
+    if chosen is None:
         return
-    best = max(valid, key=lambda attempt: (attempt.reward, -attempt.seconds, -attempt.id))
-    head = f"attempt {best.id}: "
+    head = f"attempt {chosen.id}: "
     if any(event.kind == "report" and event.message.startswith(head) for event in log.events()):
         return
-    outcome = environment.final_evaluation(best.code)
+    outcome = environment.final_evaluation(chosen.code)
     if outcome is not None and outcome.charged:
         log.note("report", f"{head}reward {outcome.reward:.4f}, {outcome.message}")
 

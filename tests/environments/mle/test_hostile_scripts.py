@@ -7,15 +7,14 @@ import pytest
 
 pytest.importorskip("transformers", reason="needs the agent extra")
 
-from rewardrate.attempt import Parent, Proposal
+from rewardrate.attempt import Parent, Proposal, RateEstimate
 from rewardrate.environments.mle.environment import MachineLearning, Settings
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.policies.models import load_model
 from rewardrate.reports import page
-from rewardrate.runlog import RateRow, RunLog
+from rewardrate.runlog import Origin, RunLog
 from rewardrate.sandbox import Pool
 from rewardrate.sandbox.result import Result
-from rewardrate.training.record import outcome_row, row
 
 SECONDS = 10.0  # for one script, on a machine that does other things too; the slowest take about one
 GOOD = "import csv\nwith open('submission.csv', 'w') as file:\n    csv.writer(file).writerow(['id', 'benign'])\n"
@@ -97,12 +96,11 @@ def test_any_script_gets_a_verdict_a_prompt_that_fits_and_a_page(environments, t
     with RunLog.create(tmp_path / "run", "", {"arm": "rpg", "task": "digits8x8", "seed": "0"}) as log:
         for step, batch in enumerate((outcomes[::2], outcomes[1::2]), start=1):
             parents = [place + 1 if step > 1 else None for place in range(len(batch))]
-            log.begin_step(
-                step, [row(place, Proposal(batch[place].code), parents[place]) for place in range(len(batch))]
-            )
+            origins = [Origin(parent=parent) for parent in parents]
+            log.begin_step(step, [Proposal(outcome.code) for outcome in batch], origins)
             for place, outcome in enumerate(batch):
-                log.outcome(step, place, outcome_row(outcome))
-            log.commit_step(step, RateRow(1, 1, 1, 1, 1), [0.0] * len(batch), [0.0] * len(batch))
+                log.outcome(step, place, outcome)
+            log.commit_step(step, RateEstimate(1, 1, 1, 1, 1), [0.0] * len(batch), [0.0] * len(batch))
     start = time.perf_counter()
     assert page.write(tmp_path / "run").stat().st_size > 10_000
     assert time.perf_counter() - start < 3 * SECONDS

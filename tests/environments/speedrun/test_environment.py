@@ -12,6 +12,7 @@ from rewardrate.environments.speedrun.catalogue import CATALOGUE
 from rewardrate.environments.speedrun.environment import RaceSettings, Speedrun
 from rewardrate.environments.speedrun.implementer import ImplementerSettings
 from rewardrate.environments.speedrun.rewards import RewardSettings
+from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.environments.speedrun.votes import VoteSettings
 from rewardrate.errors import InfrastructureError, InputError
@@ -169,10 +170,13 @@ def test_every_verdict_has_its_outcome(rules, given, status, valid, reward, char
 
 
 def test_the_better_of_two_attempts_is_the_one_the_race_would_take(rules):
+    made = speedrun(rules)
+
     def key(loss, seconds):
-        return (
-            speedrun(rules).outcome("code", dataclasses.replace(verdict("valid", True, loss), seconds=seconds)).rank_key
-        )
+        given = dataclasses.replace(verdict("valid", True, loss), seconds=seconds)
+        found = made.outcome("code", given)
+        assert Seed("s", "code", Record(True, loss, seconds)).outcome(made.rewards).rank_key == found.rank_key
+        return found.rank_key
 
     assert key(4.9, 20.0) > key(4.9, 30.0) > key(5.3, 1.0)
-    assert speedrun(rules).outcome("code", verdict("crash", False, None)).rank_key is None
+    assert made.outcome("code", verdict("crash", False, None)).rank_key is None

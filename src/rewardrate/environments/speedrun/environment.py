@@ -197,13 +197,17 @@ class Speedrun(Environment):
         return self.run([code], numbers=[FIRST_NUMBER - 1])[0]
 
     def outcome(self, code: str, verdict: Verdict) -> Outcome:
-        """A verdict as an outcome; its reward is L_ref - L, without bonuses: they never enter the rate."""
+        """A verdict as an outcome; its reward is L_ref - L, without bonuses: they never enter the rate.
+
+        Valid attempts are ranked by the race's own objective, whatever the arm.
+        """
         valid = verdict.valid and verdict.val_loss is not None
+        seconds = max(FLOOR_SECONDS, verdict.seconds)
         return Outcome(
             valid,
             self.rewards.earned(verdict.val_loss) if valid and verdict.val_loss is not None else 0.0,
             verdict.val_loss,
-            max(FLOOR_SECONDS, verdict.seconds),
+            seconds,
             verdict.message,
             STATUSES.get(verdict.status, verdict.status),  # type: ignore[arg-type]
             code,
@@ -214,7 +218,7 @@ class Speedrun(Environment):
             contaminated=verdict.contaminated,
             trains=True if valid else None,
             output=verdict.output,
-            rank_key=self.rewards.vanilla(verdict.val_loss, verdict.seconds, valid=True) if valid else None,
+            rank_key=self.rewards.vanilla(verdict.val_loss, seconds, valid=True) if valid else None,
         )
 
     def _static(self, parent: str, code: str) -> Outcome | None:
