@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from bandits import literal
 from rewardrate.bandits import CUCB, NPG, SPG, World, simulate
-from rewardrate.bandits.engine import one_trial
+from rewardrate.bandits.engine import Trial, one_trial
 from rewardrate.bandits.trial import loop_of, tables_of
 
 
@@ -72,7 +72,8 @@ def sampled(arms: int, contexts: int, steps: int) -> str:
 def _end(world: World, agent: CUCB, steps: int) -> object:
     """The agent's state after a trial in which every arm of every context was tried."""
     marks, out = np.array([steps]), np.zeros((3, 1))
-    return one_trial(loop_of(agent), agent, world, tables_of(world), agent.parameters(world), 0, steps, marks, out)
+    trial = Trial(world, agent, loop_of(agent), tables_of(world), agent.parameters(world))
+    return one_trial(trial, 0, steps, marks=marks, out=out)
 
 
 def growth() -> None:

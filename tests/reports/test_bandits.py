@@ -7,7 +7,7 @@ import pytest
 from rewardrate.bandits import StudyConfig, study
 from rewardrate.errors import InputError
 from rewardrate.reports.bandits import (
-    Curve,
+    AgentCurve,
     Study,
     _scale,
     draw_all,
@@ -74,7 +74,7 @@ def test_agents_keep_their_colours():
 
 
 def test_one_experiment_is_one_figure(tmp_path):
-    curve = Curve("npg", [1, 10, 100], [1.0, 20.0, 300.0], [0.0, 10.0, 200.0], [2.0, 30.0, 400.0], [0.0, 0.5, 0.7])
+    curve = AgentCurve("npg", [1, 10, 100], [1.0, 20.0, 300.0], [0.0, 10.0, 200.0], [2.0, 30.0, 400.0], [0.0, 0.5, 0.7])
     svg, png = draw_experiment([curve], 0.7, "a title", tmp_path / "one")
     assert "optimal rate 0.700" in svg.read_text()
     assert png.stat().st_size > 8000

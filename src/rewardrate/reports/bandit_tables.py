@@ -98,7 +98,16 @@ def duels(study: Study, first: str, second: str, resamples: int = 4000) -> list[
                     gap = np.array([ours[seed] - theirs[seed] for seed in seeds])
                     means = gap[rng.integers(gap.size, size=(resamples, gap.size))].mean(axis=1)
                     low, high = np.quantile(means, [0.025, 0.975])
-                    found.append(Duel(contexts, arms, family, float(gap.mean()), float(low), float(high)))
+                    found.append(
+                        Duel(
+                            contexts=contexts,
+                            arms=arms,
+                            family=family,
+                            mean=float(gap.mean()),
+                            low=float(low),
+                            high=float(high),
+                        )
+                    )
     return found
 
 

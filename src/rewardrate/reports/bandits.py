@@ -28,7 +28,7 @@ FORMAT = "rewardrate bandit study 1"
 Rows = list[dict[str, Any]]
 
 
-class Curve(NamedTuple):
+class AgentCurve(NamedTuple):
     """One agent of a single experiment, ready to draw."""
 
     label: str
@@ -280,7 +280,7 @@ def _frame(x: int, y: int) -> Any:
     return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2)
 
 
-def draw_experiment(curves: Sequence[Curve], optimal_rate: float, title: str, stem: Path) -> list[Path]:
+def draw_experiment(curves: Sequence[AgentCurve], optimal_rate: float, title: str, stem: Path) -> list[Path]:
     """One world: regret against step, and the price against the optimal rate."""
     plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6), constrained_layout=True)

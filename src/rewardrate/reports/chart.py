@@ -170,7 +170,7 @@ def _draw_points(axis: Any, points: Points, light: bool) -> None:
             continue
         x, y = points.x[here], points.y[here]
         if light:
-            _one_path(axis, x, y, color, size, alpha)
+            _one_path(axis, x, y, color=color, size=size, alpha=alpha)
         else:
             axis.plot(x, y, "o", color=color, ms=size, mew=0, alpha=alpha, rasterized=x.size > 500)
         first, final = int(points.step[here].min()), int(points.step[here].max())
@@ -182,7 +182,7 @@ def _draw_points(axis: Any, points: Points, light: bool) -> None:
         axis.plot(edge_x, edge_y, drawstyle="steps-post", color=GREEN, lw=1.6, label="front")
 
 
-def _one_path(axis: Any, x: Array, y: Array, color: str, size: float, alpha: float) -> None:
+def _one_path(axis: Any, x: Array, y: Array, *, color: str, size: float, alpha: float) -> None:
     """All dots as one path of lines without length and with round ends: forty thousand of them stay light."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Outline

@@ -65,7 +65,7 @@ def budget(
         low, high = band(chains[label], grid, value, draws=200 if small else 500)
         if len(curves) > 1:
             lines += [Line(label, color, grid, one, faint=True) for one in curves]
-        lines.append(Line(label, color, grid, _mean(curves), low, high))
+        lines.append(Line(label, color, x=grid, y=_mean(curves), low=low, high=high))
     what = {
         "current": "latest attempt",
         "latest-valid": "latest valid attempt",
@@ -146,7 +146,8 @@ def rate(experiment: Experiment) -> Chart:
             if run.arm == "horizon":  # its price is another quantity than the rate, and has no interval
                 low = high = charged
             name = label if len(runs) == 1 else f"{label}, seed {run.seed}"
-            lines.append(Line(name, color, steps, charged, np.maximum(low, 0), high, dash=("-", "--", ":")[place % 3]))
+            dash = ("-", "--", ":")[place % 3]
+            lines.append(Line(name, color, x=steps, y=charged, low=np.maximum(low, 0), high=high, dash=dash))
     note = " The vanilla arm's rate is estimated too, but nobody is charged it." if "vanilla" in experiment.arms else ""
     return Chart(
         name="rate",
@@ -170,7 +171,7 @@ def seconds(experiment: Experiment, *, small: bool = False) -> Chart:
     lines = _over_steps(experiment, lambda rows: _mean_of([row.seconds for row in rows if row.valid]))
     caption = "Mean over the valid attempts of each step, in the seconds that were priced. A gap: no valid attempt."
     title = _titled(experiment, "Seconds of a valid attempt", small)
-    return Chart("seconds", title, caption, "step", "seconds", lines, y_range=(0, None), small=small)
+    return Chart("seconds", title, caption, x="step", y="seconds", lines=lines, y_range=(0, None), small=small)
 
 
 def reward(experiment: Experiment, *, small: bool = False) -> Chart:
@@ -178,7 +179,7 @@ def reward(experiment: Experiment, *, small: bool = False) -> Chart:
     lines = _over_steps(experiment, lambda rows: _mean_of([row.reward for row in rows if row.valid]))
     caption = "Mean over the valid attempts of each step, before their time is charged. A gap: no valid attempt."
     title = _titled(experiment, "Reward of a valid attempt", small)
-    return Chart("reward", title, caption, "step", "reward", lines, y_range=(0, None), small=small)
+    return Chart("reward", title, caption, x="step", y="reward", lines=lines, y_range=(0, None), small=small)
 
 
 def valid_share(experiment: Experiment, *, small: bool = False) -> Chart:
@@ -189,7 +190,7 @@ def valid_share(experiment: Experiment, *, small: bool = False) -> Chart:
         "are left out."
     )
     title = _titled(experiment, "Valid share", small)
-    return Chart("valid", title, caption, "step", "share of attempts", lines, y_range=(0, 1.03), small=small)
+    return Chart("valid", title, caption, x="step", y="share of attempts", lines=lines, y_range=(0, 1.03), small=small)
 
 
 def _titled(experiment: Experiment, title: str, small: bool) -> str:
@@ -251,7 +252,7 @@ def attempts(experiment: Experiment, label: str) -> Chart:
         "nothing better was found. Point at a dot to see which it is, click to read its script." + note,
         x="seconds (logarithmic)",
         y=f"{metric}{better}",
-        points=Points(x, y, step, best, places, metric),
+        points=Points(x=x, y=y, step=step, front=best, runs=places, metric=metric),
         log_x=True,
         legend="below",
     )
@@ -280,7 +281,15 @@ def health(experiment: Experiment) -> list[Chart]:
                     lines.append(Line(name, color, _steps(run), values, dash=("-", "--", ":")[place % 3]))
         if lines:
             made.append(
-                Chart(f"health-{key}", title[0].upper() + title[1:], caption, "step", title, tuple(lines), small=True)
+                Chart(
+                    name=f"health-{key}",
+                    title=title[0].upper() + title[1:],
+                    caption=caption,
+                    x="step",
+                    y=title,
+                    lines=tuple(lines),
+                    small=True,
+                )
             )
     return made
 
@@ -305,8 +314,8 @@ def frontier(experiment: Experiment) -> Chart | None:
         "Mean over the valid attempts of the last quarter of the steps. The price of a second moves the policy along "
     )
     return Chart(
-        "frontier", "Reward against seconds over price scales", caption + "this line: choose the place you want.",
-        "mean seconds", "mean reward", tuple(lines), log_x=True, y_range=(0, None), legend="lower right",
+        "frontier", "Reward against seconds over price scales", caption + "this line: choose the point you want.",
+        x="mean seconds", y="mean reward", lines=tuple(lines), log_x=True, y_range=(0, None), legend="lower right",
     )  # fmt: skip
 
 

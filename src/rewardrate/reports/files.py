@@ -13,7 +13,7 @@ from rewardrate.reports.evaluation import Metric
 from rewardrate.reports.page import budget_grid, cumulative_grid, page, steps_grid, title_of, write_text
 from rewardrate.reports.run import Experiment, Run, experiments, gather
 from rewardrate.reports.style import pyplot, save
-from rewardrate.reports.tables import Table, comma_separated, latex, markdown
+from rewardrate.reports.tables import TaskTable, comma_separated, latex, markdown
 from rewardrate.reports.tables import table as table_of
 
 FORMATS = {"table.md": markdown, "table.tex": latex, "table.csv": comma_separated}
@@ -27,7 +27,7 @@ class Written:
     figures: tuple[Path, ...] = ()
     tables: tuple[Path, ...] = ()
     runs: tuple[Run, ...] = ()
-    table: Table | None = None
+    table: TaskTable | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -59,7 +59,14 @@ def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None
         for place, one in enumerate(found)
         if crossing_curves.charts(one) and (text := crossing_curves.markdown(one))
     )
-    return Written(written, tuple(_figures(found, target / "figures")), paths, tuple(runs), table, tuple(problems))
+    return Written(
+        page=written,
+        figures=tuple(_figures(found, target / "figures")),
+        tables=paths,
+        runs=tuple(runs),
+        table=table,
+        problems=tuple(problems),
+    )
 
 
 def _figures(found: Sequence[Experiment], folder: Path) -> list[Path]:
@@ -81,7 +88,9 @@ def _save(figure: Any, stem: Path) -> list[Path]:
         pyplot().close(figure)
 
 
-def _tables(found: Sequence[Experiment], folder: Path, metric: Metric | None) -> tuple[Table | None, tuple[Path, ...]]:
+def _tables(
+    found: Sequence[Experiment], folder: Path, metric: Metric | None
+) -> tuple[TaskTable | None, tuple[Path, ...]]:
     """The table in every format; nothing if no task has both arms, unless a metric was asked for."""
     arms = list(dict.fromkeys(arm for one in found for arm in one.contrasts))
     if not arms:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewardrate.reports.evaluation import Paired
 from rewardrate.reports.run import Experiment
-from rewardrate.reports.tables import Table, interval, sign_test
+from rewardrate.reports.tables import TaskTable, interval, sign_test
 
 VERDICTS = {  # (sign of the difference per second, at equal time) -> what it means
     (1, 1): "Pricing time paid: more reward per second, and more reward at equal time",
@@ -45,7 +45,7 @@ def meaning(per_second: Paired, at_end: Paired, seeds: int) -> str:
     return f"{found}. One seed: variation between training runs is not included, so train more seeds."
 
 
-def many_tasks(experiments: Sequence[Experiment], found: Table) -> list[str]:
+def many_tasks(experiments: Sequence[Experiment], found: TaskTable) -> list[str]:
     """The same over the tasks of a table: on how many each arm is ahead, with a sign test."""
     names = {row.task for row in found.rows}
     known = [one for one in experiments if one.task in names]

@@ -10,7 +10,7 @@ from typing import Any
 from rewardrate.reports.redaction import redacted
 from rewardrate.reports.run import Run
 from rewardrate.reports.speedrun import with_seeds
-from rewardrate.reports.texts import CODE, MESSAGE, OUTPUT, Pack, Packer, squeeze
+from rewardrate.reports.texts import CODE, MESSAGE, OUTPUT, PackedTexts, Packer, squeeze
 from rewardrate.runlog import AttemptRow
 
 TEXT_BYTES = 7_000_000
@@ -48,7 +48,9 @@ def _rank(attempt: AttemptRow, parents: set[int | None]) -> tuple[bool, bool, fl
     return (attempt.id not in parents, not attempt.valid, -attempt.reward if attempt.id > 0 else 0.0, attempt.id)
 
 
-def _fit(ranked: Sequence[tuple[int, AttemptRow]]) -> tuple[Pack, dict[tuple[int, int], tuple[int, int, int]], int]:
+def _fit(
+    ranked: Sequence[tuple[int, AttemptRow]],
+) -> tuple[PackedTexts, dict[tuple[int, int], tuple[int, int, int]], int]:
     """As many attempts' texts as fit, the first of `ranked` first: the pack, the numbers of each, how many."""
     kept = len(ranked)
     while True:

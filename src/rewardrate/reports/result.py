@@ -91,7 +91,7 @@ def many_tasks(experiments: Sequence[Experiment]) -> str:
         return f'<h2>Tasks</h2><p class="notice">{escape(error)}</p>'
 
 
-def _table(experiments: Sequence[Experiment], found: tables.Table) -> str:
+def _table(experiments: Sequence[Experiment], found: tables.TaskTable) -> str:
     """One arm and vanilla on every task."""
     rows = []
     for row in found.rows:

@@ -236,7 +236,16 @@ def read(folder: Path) -> Run:
     check(Path(folder), about, steps, attempts, events)
     under_way = sum(row.outcome is not None for row in pending), len(pending)
     found = chains(_columns(attempts))
-    return Run(Path(folder), about, attempts, steps, found, events, config_text, under_way)
+    return Run(
+        folder=Path(folder),
+        about=about,
+        attempts=attempts,
+        steps=steps,
+        chains=found,
+        events=events,
+        config_text=config_text,
+        under_way=under_way,
+    )
 
 
 def folders(folder: Path) -> list[Path]:

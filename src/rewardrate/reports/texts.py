@@ -19,7 +19,7 @@ CODE, MESSAGE, OUTPUT = 200_000, 2_000, 8_000
 
 
 @dataclass(frozen=True)
-class Pack:
+class PackedTexts:
     """Packed texts, and how many letters of base64 they take."""
 
     lines: str
@@ -42,7 +42,7 @@ class Packer:
         text = shortened(text, limit, tail=tail)
         return self._numbers.setdefault(text, len(self._numbers))
 
-    def pack(self) -> Pack:
+    def pack(self) -> PackedTexts:
         """All of it."""
         places: dict[str, int] = {}
         spans = bytearray()
@@ -51,7 +51,7 @@ class Packer:
             runs = _runs(numbers)
             for value in (len(runs), *(value for run in runs for value in run)):
                 _leb(spans, value)
-        return Pack(squeeze("\n".join(places).encode("utf-8", "replace")), squeeze(bytes(spans)))
+        return PackedTexts(squeeze("\n".join(places).encode("utf-8", "replace")), squeeze(bytes(spans)))
 
 
 def shortened(text: str, limit: int, *, tail: bool = False) -> str:
@@ -67,7 +67,7 @@ def squeeze(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
-def unpack(pack: Pack) -> list[str]:
+def unpack(pack: PackedTexts) -> list[str]:
     """Every text again, by number."""
     lines = zlib.decompress(base64.b64decode(pack.lines)).decode("utf-8").split("\n")
     data = iter(zlib.decompress(base64.b64decode(pack.texts)))

@@ -32,7 +32,7 @@ class CheckConfig:
 
 
 @dataclass
-class Finding:
+class StatementResult:
     """What one statement showed."""
 
     statement: Statement
@@ -58,17 +58,17 @@ class Finding:
         }
 
 
-def check_theory(config: CheckConfig, progress: Callable[[int], None] = lambda done: None) -> list[Finding]:
-    """One Finding per statement. `progress` is called with the number of instances done."""
-    findings = [Finding(statement) for statement in STATEMENTS]
-    for finding in findings:
-        if finding.statement.name in TIGHT:
-            finding.tight = TIGHT[finding.statement.name]()
+def check_theory(config: CheckConfig, progress: Callable[[int], None] = lambda done: None) -> list[StatementResult]:
+    """One StatementResult per statement. `progress` is called with the number of instances done."""
+    results = [StatementResult(statement) for statement in STATEMENTS]
+    for result in results:
+        if result.statement.name in TIGHT:
+            result.tight = TIGHT[result.statement.name]()
     for number, case in enumerate(cases(config), start=1):
-        for finding in findings:
-            _try(finding, case, config, number)
+        for result in results:
+            _try(result, case, config, number)
         progress(number)
-    return findings
+    return results
 
 
 def cases(config: CheckConfig) -> Iterator[Case]:
@@ -79,15 +79,15 @@ def cases(config: CheckConfig) -> Iterator[Case]:
         yield Case(draw_instance(rng, names[number % len(names)], config.contexts, config.actions), rng, config.steps)
 
 
-def _try(finding: Finding, case: Case, config: CheckConfig, number: int) -> None:
-    slack = finding.statement.check(case)
+def _try(result: StatementResult, case: Case, config: CheckConfig, number: int) -> None:
+    slack = result.statement.check(case)
     if slack is None:
         return
-    finding.tried += 1
-    finding.smallest_slack = min(finding.smallest_slack, slack)
-    if not slack >= -finding.statement.allowance:  # NaN is a violation too
-        finding.violations += 1
-        if len(finding.counterexamples) < 3:
-            finding.counterexamples.append(
+    result.tried += 1
+    result.smallest_slack = min(result.smallest_slack, slack)
+    if not slack >= -result.statement.allowance:  # NaN is a violation too
+        result.violations += 1
+        if len(result.counterexamples) < 3:
+            result.counterexamples.append(
                 {"number": number, "seed": config.seed, "slack": slack, **case.instance.to_json()}
             )

@@ -17,7 +17,7 @@ from rewardrate.theory.tables import check_policy
 from rewardrate.timed.convention import TimedEnv
 
 
-class Outcome(NamedTuple):
+class Transition(NamedTuple):
     """What one action came to."""
 
     state: int
@@ -53,7 +53,7 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
         """Transition (S x A x S), mean reward and mean seconds (S x A)."""
 
     @abstractmethod
-    def draw(self, state: int, action: int, rng: np.random.Generator) -> Outcome:
+    def draw(self, state: int, action: int, rng: np.random.Generator) -> Transition:
         """One action in one state, at random."""
 
     def reset(
