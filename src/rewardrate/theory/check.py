@@ -1,4 +1,4 @@
-"""Try every statement of the paper on many random bandits and report what was found."""
+"""Test every statement of the paper on many random bandits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rewardrate.theory.tight import TIGHT
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """What `rewardrate theory check` tries."""
+    """Settings of `rewardrate theory check`."""
 
     instances: Annotated[int, AtLeast(1)] = 2000
-    "Random bandits to try; the families take turns."
+    "Random bandits, from the families in turn."
     seed: Annotated[int, AtLeast(0)] = 0
-    "Seed of everything that is drawn."
+    "Seed of the random bandits."
     contexts: Annotated[int, AtLeast(1)] = 5
     "Most contexts of a bandit."
     actions: Annotated[int, AtLeast(1)] = 5
@@ -33,7 +33,7 @@ class CheckConfig:
 
 @dataclass
 class StatementResult:
-    """What one statement showed."""
+    """One statement's test results."""
 
     statement: Statement
     tried: int = 0
@@ -42,7 +42,7 @@ class StatementResult:
     tight: float | None = None
     "Slack on the hand-made tight example; None where there is none."
     counterexamples: list[dict[str, Any]] = field(default_factory=list)
-    "The first three violating instances, to be replayed."
+    "The first three violating instances, as JSON to replay."
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -66,7 +66,7 @@ def check_theory(config: CheckConfig, progress: Callable[[int], None] = lambda d
             result.tight = TIGHT[result.statement.name]()
     for number, case in enumerate(cases(config), start=1):
         for result in results:
-            _try(result, case, config, number)
+            _test(result, case, config, number)
         progress(number)
     return results
 
@@ -79,7 +79,7 @@ def cases(config: CheckConfig) -> Iterator[Case]:
         yield Case(draw_instance(rng, names[number % len(names)], config.contexts, config.actions), rng, config.steps)
 
 
-def _try(result: StatementResult, case: Case, config: CheckConfig, number: int) -> None:
+def _test(result: StatementResult, case: Case, config: CheckConfig, number: int) -> None:
     slack = result.statement.check(case)
     if slack is None:
         return

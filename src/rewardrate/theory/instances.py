@@ -1,4 +1,4 @@
-"""Random bandits to try theorems on: ordinary ones, and every edge case we could think of."""
+"""Random bandits to test theorems on: ordinary ones and edge cases."""
 
 from __future__ import annotations
 

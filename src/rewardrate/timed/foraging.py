@@ -23,7 +23,7 @@ class Foraging(ReferenceEnv):
     early; by rate, when a bite brings less than the rate (Charnov's marginal value theorem, 1976).
     """
 
-    words: ClassVar = ("bite", "leave")
+    action_names: ClassVar = ("bite", "leave")
 
     def __init__(
         self,

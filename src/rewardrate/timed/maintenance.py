@@ -26,7 +26,7 @@ class MachineMaintenance(ReferenceEnv):
     Times of jobs and repairs vary (a gamma distribution, spread one half).
     """
 
-    words: ClassVar = ("run", "service", "overhaul")
+    action_names: ClassVar = ("run", "service", "overhaul")
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ class QueueControl(ReferenceEnv):
     careful service always wins; by rate it wins only while the queue is short.
     """
 
-    words: ClassVar = ("quick", "careful")
+    action_names: ClassVar = ("quick", "careful")
 
     def __init__(
         self,
