@@ -3,7 +3,7 @@
     python benchmarks/arms.py laptop --tasks diamonds elec-demand leaf-flavia --seeds 5 \
         --set budget.script_seconds=250 --runs runs/arms --out results/DATE-NAME
 
-Runs that stand in --runs are not repeated, and one that was killed goes on. With --arms rpg it trains that arm alone
+Runs that stand in --runs are not repeated, and one that was killed resumes. With --arms rpg it trains that arm alone
 (the other one may run beside it, with the same folders); without --out it only trains, with --only-report it trains
 nothing. --out gets
   arms.csv       per task and arm: reward and score at T with the 95 % paired bootstrap interval of the difference,

@@ -45,7 +45,7 @@ def gradient(kind: type, arms: int, contexts: int, rate: float, age: int, steps:
 
 
 def exact(arms: int) -> str:
-    """Per step after the first tries; the NumPy version goes on from our totals."""
+    """Per step after the first tries; the NumPy version continues from our totals."""
     world, agent, steps = World("E1", arms, 4), CUCB(0.1, 0.01), 30_000
     simulate(world, agent, [0], 10)
     fast = min(cpu_seconds(lambda: simulate(world, agent, range(2), steps)) for _ in range(2)) / (2 * steps)

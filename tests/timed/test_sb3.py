@@ -190,7 +190,7 @@ def test_a_missing_damaged_or_foreign_rate_file_is_refused_and_nothing_changes(t
     with pytest.raises(InputError, match="No such file"):
         load_rate(price, tmp_path / "model.zip")
     whole = save_rate(price, tmp_path / "model.zip").read_text()
-    for text, words in ((whole[:-9], "not JSON, or cut off"), ("[]", "not the state of a price")):
+    for text, words in ((whole[:-9], "not JSON, or truncated"), ("[]", "not the state of a price")):
         rate_file(tmp_path / "model.zip").write_text(text)
         with pytest.raises(InputError, match=words):
             load_rate(price, tmp_path / "model.zip")

@@ -182,7 +182,7 @@ def test_an_environment_that_does_not_say_how_it_resets_must_be_told(scripted):
         RewardRateVectorWrapper(Silent(makers(scripted)), autoreset="samestep")
     with pytest.raises(InputError, match="there is no such mode"):
         RewardRateVectorWrapper(Silent(makers(scripted), said=7))
-    with pytest.raises(InputError, match="says that it uses 'NextStep'"):
+    with pytest.raises(InputError, match="the environment uses 'NextStep'"):
         RewardRateVectorWrapper(SyncVectorEnv(makers(scripted)), autoreset="SameStep")
 
 

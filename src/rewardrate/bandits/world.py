@@ -33,7 +33,6 @@ FILLER_RATES = (0.42, 0.18)
 FILLER_SECONDS = (0.70, 2.00)
 SCALES = {"rich": 1.50, "marginal": 1.00, "poor": 0.32}
 FILLER_SCALES = (1.35, 0.42)
-ARMS = ("best", "decoy", "trap", "fast")
 CONTEXTS = ("rich", "coupling", "marginal", "poor")
 
 

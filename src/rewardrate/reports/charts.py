@@ -1,4 +1,4 @@
-"""The charts of one experiment: what the runs of a task have to show, as data for `reports.chart`."""
+"""The charts of one experiment, as data for `reports.chart`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {
     "killed": GREY,
     "format": SILVER,
 }
-"How attempts fail, from those that came furthest to those that hold no script, with their colours."
+"Kinds of failures and their colours, from the latest stage of an attempt to the earliest."
 HEALTH = {
     "kl": ("KL to the reference", "How far the policy has moved from where it started, per token."),
     "entropy": ("entropy", "How undecided the policy is, per token. A fall to 0 means it repeats itself."),
@@ -148,7 +148,7 @@ def rate(experiment: Experiment) -> Chart:
             name = label if len(runs) == 1 else f"{label}, seed {run.seed}"
             dash = ("-", "--", ":")[place % 3]
             lines.append(Line(name, color, x=steps, y=charged, low=np.maximum(low, 0), high=high, dash=dash))
-    note = " The vanilla arm's rate is estimated too, but nobody is charged it." if "vanilla" in experiment.arms else ""
+    note = " The vanilla arm's rate is estimated too, but not charged." if "vanilla" in experiment.arms else ""
     return Chart(
         name="rate",
         title="Estimated reward rate",
@@ -162,7 +162,7 @@ def rate(experiment: Experiment) -> Chart:
 
 
 def over_steps(experiment: Experiment, *, small: bool = False) -> list[Chart]:
-    """What learning comes to, step by step: valid share, reward and seconds of a valid attempt."""
+    """Valid share, reward and seconds of a valid attempt, step by step."""
     return [part(experiment, small=small) for part in (valid_share, reward, seconds)]
 
 
@@ -199,7 +199,7 @@ def _titled(experiment: Experiment, title: str, small: bool) -> str:
 
 
 def failures(experiment: Experiment, label: str) -> Chart:
-    """Shares of a step's attempts that failed, by kind; stacked, they are what is missing to a valid share of 1."""
+    """Shares of a step's attempts that failed, by kind; stacked, they are 1 minus the valid share."""
     runs = experiment.arms[label]
     count = max(len(run.steps) for run in runs)
     rows = [[row for run in runs for row in run.by_step.get(step, ())] for step in range(1, count + 1)]
@@ -214,7 +214,7 @@ def failures(experiment: Experiment, label: str) -> Chart:
         name=_slug("failures", label),
         title=f"Failures by kind: {label}",
         caption="Shares of each step's attempts that do not count, stacked by how they ended (docs/run-folder.md lists "
-        "the kinds). The top edge is what is missing to a valid share of 1.",
+        "the kinds). The top edge is 1 minus the valid share.",
         x="step",
         y="share of attempts",
         areas=tuple(areas),
@@ -259,7 +259,7 @@ def attempts(experiment: Experiment, label: str) -> Chart:
 
 
 def front(x: Array, y: Array, higher_is_better: bool = True) -> list[tuple[float, float]]:
-    """Points that no other beats in both time and value, in order of time."""
+    """The Pareto front of time and value, in order of time."""
     sign = 1.0 if higher_is_better else -1.0
     found: list[tuple[float, float]] = []
     for place in np.lexsort((-sign * y, x)):
@@ -269,7 +269,7 @@ def front(x: Array, y: Array, higher_is_better: bool = True) -> list[tuple[float
 
 
 def health(experiment: Experiment) -> list[Chart]:
-    """PPO's health, a small chart for each number that the learner wrote down."""
+    """PPO's health: a small chart for each metric of the learner."""
     made = []
     for key, (title, caption) in HEALTH.items():
         lines = []
@@ -357,4 +357,4 @@ def _number(value: float | None) -> float:
 
 
 def _slug(kind: str, label: str) -> str:
-    return f"{kind}-" + "".join(letter if letter.isalnum() else "-" for letter in label)
+    return f"{kind}-" + "".join(character if character.isalnum() else "-" for character in label)

@@ -21,7 +21,7 @@ FORMATS = {"table.md": markdown, "table.tex": latex, "table.csv": comma_separate
 
 @dataclass(frozen=True)
 class Written:
-    """What a report came to."""
+    """Paths and results of a written report."""
 
     page: Path
     figures: tuple[Path, ...] = ()
@@ -100,6 +100,6 @@ def _tables(
     tables = [table_of(found, metric, arm=arm) for arm in arms]
     paths = []
     for place, table in enumerate(tables):
-        more = "" if place == 0 else "-" + "".join(letter if letter.isalnum() else "-" for letter in table.arm)
+        more = "" if place == 0 else "-" + "".join(character if character.isalnum() else "-" for character in table.arm)
         paths += [write_text(folder, name.replace(".", f"{more}.", 1), made(table)) for name, made in FORMATS.items()]
     return tables[0], tuple(paths)

@@ -1,4 +1,4 @@
-"""Was pricing time worth it? Plain sentences that begin the page, the report and the end of a training command."""
+"""The comparison with and without a time cost, in sentences for the page, the report and the training command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERDICTS = {  # (sign of the difference per second, at equal time) -> what it me
     (1, 0): "Pricing time paid in reward per second; at equal time no difference is shown",
     (1, -1): "Pricing time paid in reward per second and cost reward at equal time",
     (0, 1): "Pricing time paid at equal time; in reward per second no difference is shown",
-    (0, 0): "Whether pricing time pays cannot be said yet: both intervals contain 0",
+    (0, 0): "No difference between the arms is established: both intervals contain 0",
     (0, -1): "Pricing time did not pay: less reward at equal time, and no difference per second is shown",
     (-1, 1): "Pricing time paid at equal time, though it earned less reward per second",
     (-1, 0): "Pricing time did not pay: less reward per second, and no difference at equal time is shown",

@@ -1,4 +1,4 @@
-"""What the page's tree of attempts is drawn from: every attempt's numbers and parent, and the texts in a pack."""
+"""Data of the page's tree of attempts: every attempt's numbers and parent, and the packed texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewardrate.reports.texts import CODE, MESSAGE, OUTPUT, PackedTexts, Packer,
 from rewardrate.runlog import AttemptRow
 
 TEXT_BYTES = 7_000_000
-"What scripts, messages and output may take on the page."
+"Limit of scripts, messages and output on the page."
 ATTEMPTS = 120_000
 "Attempts whose numbers are on the page; runs beyond are left out of the tree."
 
@@ -37,7 +37,7 @@ def lineage(runs: Sequence[Run]) -> tuple[dict[str, str], list[str]]:
     pack, numbers, kept = _fit(ranked)
     if kept < len(ranked):
         left = f"{len(ranked) - kept:,} of {len(ranked):,} attempts are here without their script"
-        notes.append(f"To keep this page small, {left}, the least telling ones; the run log has them all.")
+        notes.append(f"To keep this page small, {left}, the lowest-ranked ones; the run log has them all.")
     tables = [_columns(run, *seeded[place], place, numbers) for place, run in enumerate(shown)]
     table = json.dumps(tables, allow_nan=False, separators=(",", ":"))
     return {"runs": squeeze(table.encode()), "lines": pack.lines, "texts": pack.texts}, notes

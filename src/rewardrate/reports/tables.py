@@ -248,8 +248,8 @@ def _safe_cell(text: str) -> str:
 
 def _tex(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {letter: "\\" + letter for letter in "&%$#_{}"}
-    return "".join(special.get(letter, letter) for letter in text)
+    special |= {character: "\\" + character for character in "&%$#_{}"}
+    return "".join(special.get(character, character) for character in text)
 
 
 def _tex_number(value: float | None) -> str:
