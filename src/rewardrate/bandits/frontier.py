@@ -87,7 +87,8 @@ def bound_part(frontier: Any, now: int, kappa: float, f: float, ties: bool) -> t
         if dropped > 0 and not shrink_interval(point, live, part, root):
             return f, False
         low, high, d, before = part[LOW], part[HIGH], part[SLOPE], f
-        # The first part is unbounded above: then the chord degenerates to s >= low, tilt = 0, and R - f D is bounded.
+        # One of the first two parts is unbounded above: its chord degenerates to s >= low (tilt = 0), and R - f D is
+        # bounded.
         tilt = root / (low + high)
         shift = tilt * low * high if high < np.inf else root * low
         alpha, beta = f + 2.0 * tilt * d, tilt * d * d
