@@ -41,7 +41,7 @@ $(VERL)/.ready: pyproject.toml
 		timeout 900 $(VERL)/bin/python -m pip install --quiet -e '.[verl]'; then touch $@; \
 	else rm -rf $(VERL); echo "verl could not be installed: the run on stock verl is SKIPPED"; fi
 
-demo: $(VENV)/.demo            ## train a small language model, priced and not, and open the page (QUICK=1: a taste)
+demo: $(VENV)/.demo            ## train a small language model with and without a time cost, and open the page (QUICK=1: a taste)
 	$(BIN)/rewardrate train laptop --arm both --out $(OUT) $(if $(QUICK),--set budget.steps=3 --set budget.wall_seconds=50)
 	$(BIN)/rewardrate report $(OUT) --open
 

@@ -3,7 +3,7 @@
     python benchmarks/arms.py laptop --tasks diamonds elec-demand leaf-flavia --seeds 5 \
         --set budget.script_seconds=250 --runs runs/arms --out results/DATE-NAME
 
-Runs that stand in --runs are not repeated, and one that was killed goes on. It trains rpg and vanilla; --arms names
+Runs that stand in --runs are not repeated, and one that was killed resumes. It trains rpg and vanilla; --arms names
 others (horizon) or fewer (another process may train the rest at the same time, with the same folders); without --out it
 only trains, with --only-report it trains nothing. --out gets
   arms.csv       per task and arm: reward and score at T with the 95 % paired bootstrap interval of the difference,

@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from bandits import literal
 from rewardrate.bandits import CUCB, NPG, SPG, World, simulate
-from rewardrate.bandits.engine import one_trial
+from rewardrate.bandits.engine import Trial, one_trial
 from rewardrate.bandits.trial import loop_of, tables_of
 
 
@@ -45,7 +45,7 @@ def gradient(kind: type, arms: int, contexts: int, rate: float, age: int, steps:
 
 
 def exact(arms: int) -> str:
-    """Per step after the first tries; the NumPy version goes on from our totals."""
+    """Per step after the first tries; the NumPy version continues from our totals."""
     world, agent, steps = World("E1", arms, 4), CUCB(0.1, 0.01), 30_000
     simulate(world, agent, [0], 10)
     fast = min(cpu_seconds(lambda: simulate(world, agent, range(2), steps)) for _ in range(2)) / (2 * steps)
@@ -72,7 +72,8 @@ def sampled(arms: int, contexts: int, steps: int) -> str:
 def _end(world: World, agent: CUCB, steps: int) -> object:
     """The agent's state after a trial in which every arm of every context was tried."""
     marks, out = np.array([steps]), np.zeros((3, 1))
-    return one_trial(loop_of(agent), agent, world, tables_of(world), agent.parameters(world), 0, steps, marks, out)
+    trial = Trial(world, agent, loop_of(agent), tables_of(world), agent.parameters(world))
+    return one_trial(trial, 0, steps, marks=marks, out=out)
 
 
 def growth() -> None:

@@ -99,7 +99,7 @@ def compare_samplers(arguments: argparse.Namespace) -> None:
         f"\n{arguments.shape}, {arguments.rows} rows, prompts of {arguments.prompt}, {arguments.new} new tokens each\n"
     )
     print("| prompts | way | first | seconds | tokens/s | ratio |\n|---|---|---|---|---|---|")
-    engines = ["eager", "graph", "compiled", "fused"] if DEVICE.type == "cuda" else ["eager"]
+    engines = ["eager", "graph", "fused"] if DEVICE.type == "cuda" else ["eager"]
     engines = [engine for engine in engines if engine in (arguments.engines or engines)]
     for distinct in {"equal": [False], "distinct": [True], "both": [False, True]}[arguments.prompts]:
         asked = prompts(arguments.rows, arguments.prompt, distinct)

@@ -9,13 +9,13 @@ from scipy import stats
 from rewardrate.bandits import batch_rates
 from rewardrate.bandits.batch_rates import (
     WEIGHTS,
-    charged_normal,
     charged_rate,
-    drawn,
-    expanded,
+    cornish_fisher,
+    draw_every_pair,
     gamma,
-    normal_above,
-    saddled,
+    normal_isf,
+    normal_quantile,
+    saddlepoint,
     student_weights,
 )
 from rewardrate.bandits.counter import bits
@@ -33,7 +33,7 @@ def predictive(spread, correlation, n, dof):
 
 @pytest.mark.parametrize("tail", [1e-9, 1e-3, 0.03, 0.05, 0.3, 0.5, 0.7, 0.999])
 def test_the_normal_score_inverts_the_tail(tail):
-    assert normal_above(tail) == pytest.approx(stats.norm.isf(tail), abs=1e-9)
+    assert normal_isf(tail) == pytest.approx(stats.norm.isf(tail), abs=1e-9)
 
 
 @pytest.mark.parametrize("shape", [1.0, 2.5, 51.0, 950.0])
@@ -46,7 +46,7 @@ def test_gamma_draws_are_gamma(shape):
 @pytest.mark.parametrize(("batches", "quantile"), [(1000, 0.95), (100, 0.5), (20, 0.99), (1, 0.95)])
 def test_the_quantile_of_normals_needs_no_sample(batches, quantile):
     """n = 2,000 a side, two-sample p > 0.001; seeds are fixed."""
-    ours = [charged_normal(batches, quantile, key(i)) for i in range(2000)]
+    ours = [normal_quantile(batches, quantile, key(i)) for i in range(2000)]
     theirs = np.quantile(np.random.default_rng(0).standard_normal((2000, batches)), quantile, axis=1)
     assert stats.ks_2samp(ours, theirs).pvalue > 1e-3
 
@@ -81,19 +81,20 @@ def test_expansion_and_saddlepoint_agree_where_both_hold(spread, limit):
     mean, scale, dof, n = predictive(spread, 0.4, 128, 181.9)
     room = np.zeros(WEIGHTS)
     for z in (1.4, 1.645, 1.9):
-        rate, doubt = expanded(z, mean, scale, dof, float(n), room)
+        rate, truncation = cornish_fisher(z, mean, scale, dof, float(n), room)
         deviation = (
-            expanded(1.0, mean, scale, dof, float(n), room)[0] - expanded(-1.0, mean, scale, dof, float(n), room)[0]
+            cornish_fisher(1.0, mean, scale, dof, float(n), room)[0]
+            - cornish_fisher(-1.0, mean, scale, dof, float(n), room)[0]
         ) / 2
-        assert abs(saddled(z, rate, mean, scale, dof, float(n), room) - rate) < (doubt + limit) * deviation * 2
-        assert doubt < 0.002
+        assert abs(saddlepoint(z, rate, mean, scale, dof, float(n), room) - rate) < (truncation + limit) * deviation * 2
+        assert truncation < 0.002
 
 
 def test_the_compiled_literal_draws_are_those_of_the_estimator():
     """300 refits of 100 batches of 12 pairs a side, two-sample p > 0.001; seeds are fixed."""
     mean, scale, dof, n = predictive(0.6, 0.5, 12, 15.0)
     room = np.zeros(30)
-    ours = [drawn(mean, scale, dof, n, 100, 0.95, key(i), room) for i in range(300)]
+    ours = [draw_every_pair(mean, scale, dof, n, 100, 0.95, key(i), room) for i in range(300)]
     table = Predictive(np.array(mean), np.array([[scale[0], scale[1]], [scale[1], scale[2]]]), dof, n)
     rng = np.random.default_rng(2)
     theirs = [np.quantile(draw_literal(rng, table, 100), 0.95) for _ in range(300)]

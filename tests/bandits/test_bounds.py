@@ -75,7 +75,7 @@ def test_only_arms_that_no_good_policy_has_are_dropped(seed):
     policies = sums_of(point)
     bound, *_ = bounds.relax(point, arm, live, alpha, beta)
     near = [policy for policy, R, D, T in policies if R - alpha * D + beta * T >= bound - limit + 1e-9]
-    dropped, spare = bounds.keep_near(point, arm, live, alpha, beta, limit)
+    dropped, spare = bounds.prune_arms(point, arm, live, alpha, beta, limit)
     for policy in near:
         assert all(a in arm[x, : live[x]] for x, a in enumerate(policy))
     assert dropped == 12 - live.sum()
@@ -131,7 +131,7 @@ def test_python_itself_gets_the_same_bounds(monkeypatch):
         split = np.zeros(2, np.int64)
         bounds.split_arms(point, arm, live, 0.9, split)
         found.append(tuple(split.tolist()))
-        found.append(bounds.keep_near(point, arm, live, 0.7, 0.1, 3.0))
+        found.append(bounds.prune_arms(point, arm, live, 0.7, 0.1, 3.0))
         found.append(bounds.other_group(point, arm, 0, 1, 3))
         return [*found, bounds.policy_index(point, arm[:, 0], 2.0)], point.tolist(), arm.tolist(), live.tolist()
 

@@ -7,13 +7,13 @@ import pytest
 
 from rewardrate.bandits import NPG, SPG, World
 from rewardrate.bandits.cluster import run_on_ray
-from rewardrate.bandits.jobs import Batch, run_batch, run_batches
+from rewardrate.bandits.jobs import TrialBatch, run_batch, run_batches
 from rewardrate.errors import MissingExtra
 from scale.ray_cluster import local_cluster
 
 BATCHES = [
-    Batch(World("E1", 5, 4), [NPG(0.3, 60), NPG(1.0, 60)], range(3), np.array([200])),
-    Batch(World("E2", 6, 4), [SPG(0.3, 60)], range(2), np.array([200])),
+    TrialBatch(World("E1", 5, 4), [NPG(0.3, 60), NPG(1.0, 60)], range(3), np.array([200])),
+    TrialBatch(World("E2", 6, 4), [SPG(0.3, 60)], range(2), np.array([200])),
 ]
 
 
@@ -29,7 +29,9 @@ def test_a_cluster_changes_nothing():
 def test_a_machine_that_is_lost_in_the_middle_changes_nothing(monkeypatch):
     pytest.importorskip("ray", reason="Ray is not installed: a study over several machines is NOT tested")
     worlds = [World(family, 5, 4) for family in ("E1", "E2", "E3", "E4")]
-    batches = [Batch(world, [NPG(0.3, age)], range(3), np.array([300])) for world in worlds for age in (60, 125, 250)]
+    batches = [
+        TrialBatch(world, [NPG(0.3, age)], range(3), np.array([300])) for world in worlds for age in (60, 125, 250)
+    ]
     found = {}
     with local_cluster(2, cpus=1) as cluster:
         monkeypatch.setenv("RAY_ADDRESS", cluster.address)

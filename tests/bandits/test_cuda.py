@@ -1,4 +1,4 @@
-"""Trials on a GPU: on numba's simulator here, on the card where there is one."""
+"""Trials on a GPU: on numba's simulator here, on the GPU where there is one."""
 
 import math
 import os
@@ -12,22 +12,22 @@ from numba import cuda
 from numba.core.errors import NumbaError
 
 from rewardrate.bandits import CUCB, NPG, SPG, World, simulate
-from rewardrate.bandits.cuda import _named_failures, kind_of, where
-from rewardrate.bandits.jobs import Batch
+from rewardrate.bandits.cuda import _translate_errors, batch_placement, placement
+from rewardrate.bandits.jobs import TrialBatch
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.rates import NIW, Totals
 
 SIMULATOR = Path(__file__).parent / "on_simulator.py"
 
 
-def card():
+def gpu():
     try:
         return bool(cuda.is_available())
     except Exception:
         return False
 
 
-needs_card = [pytest.mark.gpu, pytest.mark.skipif(not card(), reason="no NVIDIA GPU")]
+needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not gpu(), reason="no NVIDIA GPU")]
 
 
 def on_simulator(what):
@@ -42,26 +42,26 @@ def test_the_kernel_of_a_thread_per_trial_computes_what_the_cpu_computes():
     assert on_simulator("thread").count("same") == 2
 
 
-def test_flights_land_as_they_end_within_the_room_there_is_and_nobody_waits_for_them_in_vain():
-    said = on_simulator("flights")
+def test_batches_come_back_as_they_finish_within_the_memory_there_is():
+    said = on_simulator("launches")
     assert said.count("same") == 4
     assert "marks" in said
 
 
-def test_what_a_card_or_its_compiler_says_is_put_into_words():
+def test_errors_of_the_driver_and_the_compiler_are_translated():
     class CudaAPIError(RuntimeError):
         pass
 
-    def flights(error):
+    def launches(error):
         yield None
         raise error
 
-    with pytest.raises(InfrastructureError, match=r"the GPU failed \(launch timed out\); what was finished is kept"):
-        list(_named_failures(flights(CudaAPIError("launch timed out"))))
+    with pytest.raises(InfrastructureError, match=r"the GPU failed \(launch timed out\); finished cells are kept"):
+        list(_translate_errors(launches(CudaAPIError("launch timed out"))))
     with pytest.raises(InputError, match="numba cannot compile it for a GPU"):
-        list(_named_failures(flights(NumbaError("no\nway"))))
+        list(_translate_errors(launches(NumbaError("no\nway"))))
     with pytest.raises(ZeroDivisionError):
-        list(_named_failures(flights(ZeroDivisionError())))
+        list(_translate_errors(launches(ZeroDivisionError())))
 
 
 def test_an_agent_whose_state_is_no_vector_runs_on_the_cores():
@@ -69,9 +69,9 @@ def test_an_agent_whose_state_is_no_vector_runs_on_the_cores():
         def start(self, world):
             return super().start(world).reshape(1, -1)
 
-    batch = Batch(World("E1", 5, 4), [], [0], [10])
-    assert where(NPG(0.3, 9), batch) == "warp"
-    assert where(Square(0.3, 9), batch) == "cores"
+    batch = TrialBatch(World("E1", 5, 4), [], [0], [10])
+    assert placement(NPG(0.3, 9), batch) == "warp"
+    assert placement(Square(0.3, 9), batch) == "cores"
 
 
 def test_what_runs_an_agent():
@@ -80,25 +80,25 @@ def test_what_runs_an_agent():
         def price(state):
             return 0.0
 
-    batch = Batch(World("E1", 5, 4), [], [0], [10])
-    assert where(NPG(0.3, 9), batch) == where(SPG(0.3, 9), batch) == "warp"
-    assert where(NPG(0.3, 9), Batch(World("E1", 600, 4), [], [0], [10])) == "thread"
-    assert where(Mine(0.3, 9), batch) == "thread"
-    assert where(CUCB(0.1, 0.1), batch) == "cores"
-    assert where(CUCB(0.1, 0.1, policies=9), batch) == "block"
-    assert where(CUCB(0.1, 0.1, policies=9), Batch(World("E1", 600, 4), [], [0], [10])) == "cores"
+    batch = TrialBatch(World("E1", 5, 4), [], [0], [10])
+    assert placement(NPG(0.3, 9), batch) == placement(SPG(0.3, 9), batch) == "warp"
+    assert placement(NPG(0.3, 9), TrialBatch(World("E1", 600, 4), [], [0], [10])) == "thread"
+    assert placement(Mine(0.3, 9), batch) == "thread"
+    assert placement(CUCB(0.1, 0.1), batch) == "cores"
+    assert placement(CUCB(0.1, 0.1, policies=9), batch) == "block"
+    assert placement(CUCB(0.1, 0.1, policies=9), TrialBatch(World("E1", 600, 4), [], [0], [10])) == "cores"
 
 
 def test_agents_that_cannot_share_a_kernel_are_refused():
     world = World("E1", 5, 4)
-    assert kind_of(Batch(world, [NPG(0.3, 9), NPG(1.0, 9, NIW(forgetting=0.9))], [0], [10])) == "warp"
-    assert kind_of(Batch(world, [], [0], [10])) == "thread"
+    assert batch_placement(TrialBatch(world, [NPG(0.3, 9), NPG(1.0, 9, NIW(forgetting=0.9))], [0], [10])) == "warp"
+    assert batch_placement(TrialBatch(world, [], [0], [10])) == "thread"
     for agents in ([NPG(0.3, 9), NPG(0.3, 9, Totals())], [NPG(0.3, 9), CUCB(0.1, 0.1, policies=4)]):
         with pytest.raises(InputError, match="must be of one class"):
-            kind_of(Batch(world, agents, [0], [10]))
+            batch_placement(TrialBatch(world, agents, [0], [10]))
 
 
-@pytest.mark.skipif(card(), reason="there is a GPU")
+@pytest.mark.skipif(gpu(), reason="there is a GPU")
 def test_without_a_gpu_the_error_says_what_to_do():
     with pytest.raises(InputError, match="engine = 'cuda': numba finds no NVIDIA GPU here"):
         simulate(World("E1", 5, 4), NPG(0.3, 9), [0], 10, engine="cuda")
@@ -109,8 +109,8 @@ def test_without_a_gpu_the_error_says_what_to_do():
     [(NPG(0.3, 1000), 10, 4), (SPG(1.0, 60), 10, 4), (NPG(3.0, 500), 160, 64), (CUCB(0.1, 0.01, policies=2048), 70, 8)],
     ids=lambda value: getattr(value, "name", str(value)),
 )
-class TestOnTheCard:
-    pytestmark = needs_card
+class TestOnTheGpu:
+    pytestmark = needs_gpu
 
     def test_the_first_steps_are_the_cpus(self, agent, arms, contexts):
         world = World("E1", arms, contexts)
@@ -119,7 +119,7 @@ class TestOnTheCard:
 
     @pytest.mark.parametrize("family", ["E1", "E4"])
     def test_the_mean_is_the_cpus(self, agent, arms, contexts, family):
-        """Other seeds on the card: z < 3.3, a false alarm once in 1,000."""
+        """Other seeds on the GPU: z < 3.3, a false alarm once in 1,000."""
         world, steps = World(family, arms, contexts), 3000
         here = simulate(world, agent, range(64), steps, workers=os.cpu_count() or 1).final_regret
         there = simulate(world, agent, range(1000, 1512), steps, engine="cuda").final_regret

@@ -9,14 +9,14 @@ import pytest
 from bandits import brute
 from rewardrate.bandits import World, bounds, frontier, fronts
 from rewardrate.bandits.frontier import Best, best_policy, check_totals, log_policies, maximise, rate_kappa
-from rewardrate.bandits.fronts import new_frontier, put, record
+from rewardrate.bandits.fronts import new_frontier, record, set_totals
 from rewardrate.errors import InputError
 
 
 def filled(reward, seconds, count):
     found = new_frontier(*reward.shape)
     for x, a in np.ndindex(reward.shape):
-        put(found, x, a, reward[x, a], seconds[x, a], count[x, a])
+        set_totals(found, x, a, reward[x, a], seconds[x, a], count[x, a])
     return found
 
 
@@ -28,7 +28,7 @@ def test_every_step_of_a_trial_has_the_bits_of_a_brute_force(arms, c1):
     carried, before = new_frontier(4, world.actions), np.zeros((3, 4, world.actions))
     for t, totals, kappa, index, policy in brute.trial(world, c1, 0.1, 400, seed=arms):
         for x, a in zip(*np.nonzero(totals[2] - before[2]), strict=True):
-            put(carried, x, a, *(table[x, a] for table in totals))
+            set_totals(carried, x, a, *(table[x, a] for table in totals))
         before = np.array(totals)
         value, proven = maximise(carried, kappa, -np.inf, 10_000)
         assert proven

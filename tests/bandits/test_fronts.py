@@ -5,7 +5,7 @@ import pytest
 
 from bandits.brute import interpret
 from rewardrate.bandits import fronts
-from rewardrate.bandits.fronts import NOBODY, new_frontier
+from rewardrate.bandits.fronts import NO_ARM, new_frontier
 
 
 def beats(one, other, first):
@@ -30,9 +30,9 @@ def check(frontier):
         assert set(arms.tolist()) == expected_front(frontier.total[x])
         assert len(set(arms.tolist())) == len(arms)
         assert (frontier.point[x][:, : len(arms)] == frontier.total[x][:, arms]).all()
-        for b, a in enumerate(frontier.above[x]):
-            assert (a == NOBODY) == (b in arms)
-            assert a == NOBODY or fronts.dominates(frontier.total, x, a, b)
+        for b, a in enumerate(frontier.dominator[x]):
+            assert (a == NO_ARM) == (b in arms)
+            assert a == NO_ARM or fronts.dominates(frontier.total, x, a, b)
 
 
 @pytest.mark.parametrize("coarse", [True, False], ids=["many ties", "no ties"])
@@ -53,7 +53,7 @@ def test_totals_may_be_set_to_anything_at_any_time():
     frontier = new_frontier(3, 7)
     for _ in range(500):
         x, a = int(rng.integers(3)), int(rng.integers(7))
-        fronts.put(frontier, x, a, *rng.integers(0, 4, 3).astype(float))
+        fronts.set_totals(frontier, x, a, *rng.integers(0, 4, 3).astype(float))
         check(frontier)
 
 

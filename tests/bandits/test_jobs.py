@@ -3,12 +3,12 @@
 import numpy as np
 
 from rewardrate.bandits import NPG, SPG, World
-from rewardrate.bandits.jobs import Batch, run_batch, run_batches, run_in_processes
+from rewardrate.bandits.jobs import TrialBatch, run_batch, run_batches, run_in_processes
 
 BATCHES = [
-    Batch(World("E1", 5, 4), [NPG(0.3, 60), NPG(1.0, 60)], range(3), np.array([200])),
-    Batch(World("E2", 6, 4), [SPG(0.3, 60)], range(2), np.array([200])),
-    Batch(World("E2", 6, 4), [], range(2), np.array([200])),
+    TrialBatch(World("E1", 5, 4), [NPG(0.3, 60), NPG(1.0, 60)], range(3), np.array([200])),
+    TrialBatch(World("E2", 6, 4), [SPG(0.3, 60)], range(2), np.array([200])),
+    TrialBatch(World("E2", 6, 4), [], range(2), np.array([200])),
 ]
 
 

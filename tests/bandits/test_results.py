@@ -18,7 +18,7 @@ def begin(path, recipe="steps = 1\n"):
 
 def test_a_cell_is_kept_and_found_again(tmp_path):
     with begin(tmp_path / "s.sqlite") as results:
-        results.put("tuning", CELL, {"tuning": [ROW]}, 2, 0.1, "cpu")
+        results.put("tuning", CELL, {"tuning": [ROW]}, trials=2, seconds=0.1, engine="cpu")
     with begin(tmp_path / "s.sqlite") as results:
         assert results.done("tuning") == {CELL}
         assert results.done("evaluation") == set()
@@ -31,7 +31,7 @@ def test_a_cell_is_kept_and_found_again(tmp_path):
 def test_a_cell_is_written_whole_or_not_at_all(tmp_path):
     with begin(tmp_path / "s.sqlite") as results:
         with pytest.raises(InputError, match="a cell cannot be written"):
-            results.put("tuning", CELL, {"tuning": [ROW, ("too", "few")]}, 2, 0.1, "cpu")
+            results.put("tuning", CELL, {"tuning": [ROW, ("too", "few")]}, trials=2, seconds=0.1, engine="cpu")
         assert list(results.rows("tuning")) == []
         assert results.done("tuning") == set()
 
@@ -60,7 +60,7 @@ def test_a_study_with_a_hole_in_it_is_refused(tmp_path):
     path = tmp_path / "s.sqlite"
     with begin(path) as results:
         for arms in range(5, 400):
-            results.put("tuning", Cell("E1", 4, arms, "npg"), {"tuning": [ROW]}, 2, 0.1, "cpu")
+            results.put("tuning", Cell("E1", 4, arms, "npg"), {"tuning": [ROW]}, trials=2, seconds=0.1, engine="cpu")
     damaged = bytearray(path.read_bytes())
     damaged[8192:16384] = b"\xff" * 8192
     path.write_bytes(damaged)

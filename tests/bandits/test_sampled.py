@@ -9,7 +9,7 @@ from scipy import stats
 from bandits.brute import interpret
 from rewardrate.bandits import counter, sampled
 from rewardrate.bandits.frontier import best_policy
-from rewardrate.bandits.fronts import NOBODY
+from rewardrate.bandits.fronts import NO_ARM
 from rewardrate.bandits.sampled import new_seen, record_seen, sampled_index, sampled_policy
 
 KEY = np.uint64(2024)
@@ -36,7 +36,7 @@ def test_arms_stand_in_the_order_in_which_they_were_first_played():
     for x, a in ((0, 2), (0, 0), (0, 2), (1, 3)):
         record_seen(seen, x, a, 0.5, 1.0)
     assert seen.size.tolist() == [2, 1]
-    assert seen.row.tolist() == [[1, NOBODY, 0, NOBODY], [NOBODY, NOBODY, NOBODY, 0]]
+    assert seen.row.tolist() == [[1, NO_ARM, 0, NO_ARM], [NO_ARM, NO_ARM, NO_ARM, 0]]
     assert seen.cell[0, :2, :3].tolist() == [[1.0, 2.0, 2.0], [0.5, 1.0, 1.0]]
 
 
@@ -46,7 +46,7 @@ def test_totals_are_those_of_the_attempts():
         if total[2, x, a]:
             assert np.allclose(seen.cell[x, seen.row[x, a], :3], total[:, x, a], rtol=1e-13)
         else:
-            assert seen.row[x, a] == NOBODY
+            assert seen.row[x, a] == NO_ARM
 
 
 @pytest.mark.parametrize("contexts", [1, 4, 7])

@@ -128,7 +128,7 @@ def test_a_study_with_other_settings_does_not_overwrite(tmp_path):
         ({"arms": [4]}, "arms = 4"),
         ({"contexts": [3]}, "contexts = 3"),
         ({"arms": []}, "arms = "),
-        ({"arms": [5, 5]}, "each may stand there once"),
+        ({"arms": [5, 5]}, "each may be given once"),
         ({"tuning_seeds": [0, 3]}, "they overlap evaluation_seeds [0, 6] (seeds 0 to 3 are in both)"),
         ({"tuning_seeds": [6, 6]}, "seeds 6 to 6 are in both"),
         ({"tuning_seeds": [9, 7]}, "the last not before it"),

@@ -41,7 +41,7 @@ def test_the_resolved_config_reads_back_as_a_recipe(capsys, tmp_path):
     capsys.readouterr()
     assert main(["theory", "check", str(tmp_path / "config.toml"), "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert "# Random bandits to try; the families take turns.\ninstances = 2\n" in out
+    assert "# Random bandits, from the families in turn.\ninstances = 2\n" in out
     assert "contexts = 4\n" in out
     assert main(["theory", "check", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["instances"] == 2000

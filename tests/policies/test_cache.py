@@ -12,38 +12,38 @@ from rewardrate.policies import cache  # noqa: E402
 def test_tokens_fed_one_by_one_give_the_logits_of_all_at_once(build, kind):
     model = getattr(build, kind)()
     tokens = torch.randint(0, build.vocabulary, (3, 9))
-    held = cache.RowCache(2, 9)
+    store = cache.RowCache(2, 9)
     cache.group_attention(model)
     with torch.no_grad():
         for t in range(9):
             place = torch.full((3, 1), t)
-            logits = model(tokens[:, t : t + 1], position_ids=place, past_key_values=held, use_cache=True).logits
-            held.length += 1
+            logits = model(tokens[:, t : t + 1], position_ids=place, past_key_values=store, use_cache=True).logits
+            store.length += 1
         expected = model(tokens).logits[:, -1]
     torch.testing.assert_close(logits[:, -1], expected, atol=1e-4, rtol=1e-4)
 
 
 def test_dropping_rows_keeps_the_others_as_they_were():
-    held = cache.RowCache(1, 6)
+    store = cache.RowCache(1, 6)
     keys, values = torch.randn(4, 2, 3, 5), torch.randn(4, 2, 3, 5)
-    held.update(keys, values, 0)
-    held.length = 3
-    held.keep(torch.tensor([2, 0]))
+    store.update(keys, values, 0)
+    store.length = 3
+    store.keep_rows(torch.tensor([2, 0]))
     new = torch.randn(2, 2, 1, 5)
-    found, _ = held.update(new, new, 0)
+    found, _ = store.update(new, new, 0)
     assert torch.equal(found[:, :, :3], keys[[2, 0]])
     assert torch.equal(found[:, :, 3:], new)
 
 
 def test_a_fixed_column_is_written_in_place():
-    held = cache.RowCache(1, 8)
-    held.column = torch.tensor([5])
-    held.view = 6
+    store = cache.RowCache(1, 8)
+    store.column = torch.tensor([5])
+    store.view = 6
     new = torch.randn(2, 1, 1, 3)
-    keys, _ = held.update(new, new, 0)
+    keys, _ = store.update(new, new, 0)
     assert keys.shape == (2, 1, 6, 3)
     assert torch.equal(keys[:, :, 5:], new)
-    assert held.keys[0].shape[2] == 8
+    assert store.keys[0].shape[2] == 8
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -64,17 +64,17 @@ def test_only_models_that_look_at_everything_use_this_cache(build):
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen"])
-def test_a_plain_model_takes_forests(build, kind):
-    assert cache.takes_forests(getattr(build, kind)())
+def test_a_plain_model_shares_prefixes(build, kind):
+    assert cache.shares_prefixes(getattr(build, kind)())
 
 
-def test_a_model_whose_attention_is_not_the_fused_one_takes_no_forests(build):
-    assert not cache.takes_forests(build.llama(attn_implementation="eager"))
+def test_a_model_whose_attention_is_not_the_fused_one_shares_no_prefixes(build):
+    assert not cache.shares_prefixes(build.llama(attn_implementation="eager"))
 
 
-def test_a_model_that_keeps_options_from_its_attention_takes_no_forests(build):
+def test_a_model_that_keeps_options_from_its_attention_shares_no_prefixes(build):
     model = build.llama()
     for layer in model.model.layers:
         inner = layer.self_attn.forward
-        layer.self_attn.forward = lambda *a, _inner=inner, **k: _inner(*a, **{n: k[n] for n in k if n != "forest"})
-    assert not cache.takes_forests(model)
+        layer.self_attn.forward = lambda *a, _inner=inner, **k: _inner(*a, **{n: k[n] for n in k if n != "prefix_tree"})
+    assert not cache.shares_prefixes(model)

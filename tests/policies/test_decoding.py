@@ -26,7 +26,7 @@ CASES = {
 def test_every_row_has_the_logits_it_would_have_alone(build, prompts, tokens, kind, monkeypatch):
     monkeypatch.setattr(decoding, "PREFILL_TOKENS", tokens)
     model = build.llama()
-    decoder = kind(model, prompts, room=5)
+    decoder = kind(model, prompts, new_tokens=5)
     with torch.no_grad():
         steps = [decoder.start()] + [decoder.step(torch.tensor([t + i for i in range(len(prompts))])) for t in (7, 9)]
         for i, prompt in enumerate(prompts):
@@ -35,9 +35,9 @@ def test_every_row_has_the_logits_it_would_have_alone(build, prompts, tokens, ki
                 torch.testing.assert_close(step[i], expected, atol=1e-4, rtol=1e-4)
 
 
-def test_rows_that_stay_go_on_as_if_nothing_had_left(build):
+def test_the_other_rows_do_not_change_when_rows_leave(build):
     model, prompts = build.llama(), CASES["unlike"]
-    decoder = decoding.RowDecoder(model, prompts, room=5)
+    decoder = decoding.RowDecoder(model, prompts, new_tokens=5)
     with torch.no_grad():
         decoder.start()
         decoder.step(torch.tensor([1, 2, 3, 4]))

@@ -38,17 +38,17 @@ def test_rotate_store():
     qkv, angle = normal(rows, heads + 2 * groups, width), normal(capacity, width // 2)
     cosines, sines = angle.cos().repeat(1, 2), angle.sin().repeat(1, 2)
     position, column = torch.tensor([1, 5, 2], device=DEVICE), torch.tensor([6], device=DEVICE)
-    query, keys, held = normal(rows, heads, width), normal(rows, groups, capacity, width), normal(rows, groups, 8, 16)
+    query, keys, values = normal(rows, heads, width), normal(rows, groups, capacity, width), normal(rows, groups, 8, 16)
     before = keys.clone()
     grid = (rows, heads + 2 * groups)
     kernels.rotate_store[grid](
-        qkv, cosines, sines, position, column, query, keys, held, heads, groups, capacity, width=width
+        qkv, cosines, sines, position, column, query, keys, values, heads, groups, capacity, width=width
     )
     turned = torch.cat([-qkv[..., 8:], qkv[..., :8]], dim=-1)
     rotated = qkv * cosines[position].unsqueeze(1) + turned * sines[position].unsqueeze(1)
     torch.testing.assert_close(query, rotated[:, :heads])
     torch.testing.assert_close(keys[:, :, 6], rotated[:, heads : heads + groups])
-    torch.testing.assert_close(held[:, :, 6], qkv[:, heads + groups :])
+    torch.testing.assert_close(values[:, :, 6], qkv[:, heads + groups :])
     assert torch.equal(keys[:, :, :6], before[:, :, :6]), "other columns are left alone"
 
 
@@ -59,22 +59,22 @@ def test_attend_and_combine(parts, last):
 
     torch.manual_seed(2)
     rows, groups, each, width, capacity = 2, 2, 3, 16, 256
-    query, keys, held = normal(rows, groups * each, width), *(normal(rows, groups, capacity, width) for _ in range(2))
-    hidden = torch.zeros(rows, capacity, device=DEVICE)
-    hidden[0, : last // 2] = float("-inf")
+    query, keys, values = normal(rows, groups * each, width), *(normal(rows, groups, capacity, width) for _ in range(2))
+    bias = torch.zeros(rows, capacity, device=DEVICE)
+    bias[0, : last // 2] = float("-inf")
     sums = normal(rows, groups * each, parts, width)
-    tops, shares = normal(rows, groups * each, parts), normal(rows, groups * each, parts)
+    maxima, weights = normal(rows, groups * each, parts), normal(rows, groups * each, parts)
     out, column = normal(rows, groups * each, width), torch.tensor([last], device=DEVICE)
     kernels.attend[(rows, groups, parts)](
-        query, keys, held, hidden, column, sums, tops, shares, 0.25, capacity,
-        each=each, padded=16, width=width, block=64, parts=parts,
+        query, keys, values, bias, column, sums, maxima, weights, 0.25, capacity,
+        heads_per_group=each, padded=16, width=width, block=64, parts=parts,
     )  # fmt: skip
-    kernels.combine[(rows * groups * each,)](sums, tops, shares, out, width=width, parts=parts)
+    kernels.combine[(rows * groups * each,)](sums, maxima, weights, out, width=width, parts=parts)
     expected = torch.nn.functional.scaled_dot_product_attention(
         query.view(rows, groups, each, width),
         keys[:, :, : last + 1],
-        held[:, :, : last + 1],
-        attn_mask=hidden[:, None, None, : last + 1].expand(rows, 1, each, last + 1),
+        values[:, :, : last + 1],
+        attn_mask=bias[:, None, None, : last + 1].expand(rows, 1, each, last + 1),
         scale=0.25,
     )
     torch.testing.assert_close(out.view_as(expected), expected, atol=2e-5, rtol=2e-5)

@@ -7,7 +7,7 @@ transformers = pytest.importorskip("transformers", reason="needs the agent extra
 
 from rewardrate.errors import InputError  # noqa: E402
 from rewardrate.policies import network  # noqa: E402
-from rewardrate.policies.cache import takes_forests  # noqa: E402
+from rewardrate.policies.cache import shares_prefixes  # noqa: E402
 
 CPU = torch.device("cpu")
 PROMPTS = [(1, 2, 3), (4,), (5, 6, 7, 8, 9)]
@@ -65,7 +65,7 @@ def test_what_stands_behind_a_row_changes_nothing_in_it(build):
 def test_replies_behind_one_copy_of_their_prompt_are_scored_as_if_alone(build, kind):
     model = getattr(build, kind)()
     rows = [((1, 2, 3), (9, 8)), ((4,), (5,)), ((1, 2, 3), (7, 7, 7, 7)), ((4,), (6, 6)), ((1, 2, 3), (10,))]
-    assert takes_forests(model)
+    assert shares_prefixes(model)
     packed = network.pack(*zip(*rows, strict=True), CPU, share=True)
     assert packed.tokens.tolist() == [[1, 2, 3, 9, 8, 7, 7, 7, 7, 10, 4, 5, 6, 6]]
     hidden = network.reply_hidden(network.trunk(model), packed)

@@ -198,12 +198,11 @@ def test_no_prompts_no_samples(build):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
-@pytest.mark.parametrize("engine", ["graph", "compiled"])
-def test_recorded_steps_draw_what_plain_steps_draw(build, engine):
+def test_recorded_steps_draw_what_plain_steps_draw(build):
     model = build.llama().cuda()
     settings = dataclasses.replace(PAPER, new_tokens=200)
     plain = Sampler(model, with_engine(settings, "eager"), [3]).sample(PROMPTS * 4, 0)
     for _ in range(2):  # the second batch replays what the first recorded
-        again = Sampler(model, with_engine(settings, engine), [3]).sample(PROMPTS * 4, 0)
+        again = Sampler(model, with_engine(settings, "graph"), [3]).sample(PROMPTS * 4, 0)
         same = sum(one.tokens == other.tokens for one, other in zip(plain, again, strict=True))
         assert same >= 18  # of 20: another kernel may round a logit differently where a draw falls on that bit

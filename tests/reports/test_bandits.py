@@ -7,12 +7,12 @@ import pytest
 from rewardrate.bandits import StudyConfig, study
 from rewardrate.errors import InputError
 from rewardrate.reports.bandits import (
-    Curve,
+    AgentCurve,
     Study,
     _scale,
     draw_all,
     draw_experiment,
-    look,
+    style_of,
 )
 from rewardrate.reports.style import pyplot
 
@@ -69,12 +69,12 @@ def test_every_figure_is_drawn_as_svg_and_png(results, tmp_path):
 
 def test_agents_keep_their_colours():
     agents = ["npg", "mine", "yours"]
-    assert look("npg", agents)[2] == "NPG-NIW"
-    assert look("mine", agents)[0] != look("yours", agents)[0]
+    assert style_of("npg", agents)[2] == "NPG-NIW"
+    assert style_of("mine", agents)[0] != style_of("yours", agents)[0]
 
 
 def test_one_experiment_is_one_figure(tmp_path):
-    curve = Curve("npg", [1, 10, 100], [1.0, 20.0, 300.0], [0.0, 10.0, 200.0], [2.0, 30.0, 400.0], [0.0, 0.5, 0.7])
+    curve = AgentCurve("npg", [1, 10, 100], [1.0, 20.0, 300.0], [0.0, 10.0, 200.0], [2.0, 30.0, 400.0], [0.0, 0.5, 0.7])
     svg, png = draw_experiment([curve], 0.7, "a title", tmp_path / "one")
     assert "optimal rate 0.700" in svg.read_text()
     assert png.stat().st_size > 8000
@@ -123,5 +123,5 @@ def test_a_study_that_is_not_finished_says_so(results, unfinished):
 
 
 def test_beside_exact_search_the_other_one_is_called_sampled():
-    assert look("cucb", ["cucb", "cucb-exact"])[2] == "C-UCB, sampled"
-    assert look("cucb", ["cucb", "npg"])[2] == "C-UCB, tuned"
+    assert style_of("cucb", ["cucb", "cucb-exact"])[2] == "C-UCB, sampled"
+    assert style_of("cucb", ["cucb", "npg"])[2] == "C-UCB, tuned"

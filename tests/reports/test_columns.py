@@ -14,12 +14,12 @@ def test_a_column_is_numbers_and_none_is_not_a_number():
 
 
 def test_whole_numbers_and_truth_values_are_checked_row_by_row():
-    assert columns.whole_column({"step": [1.0, 2.0]}, "step").tolist() == [1, 2]
+    assert columns.integer_column({"step": [1.0, 2.0]}, "step").tolist() == [1, 2]
     with pytest.raises(InputError, match="whole numbers"):
-        columns.whole_column({"step": [1.5]}, "step")
-    assert columns.truth(np.array([0.0, 1.0])).tolist() == [False, True]
+        columns.integer_column({"step": [1.5]}, "step")
+    assert columns.boolean_column(np.array([0.0, 1.0])).tolist() == [False, True]
     with pytest.raises(InputError, match=r"valid\[1\]"):
-        columns.truth(np.array([0.0, 0.5]))
+        columns.boolean_column(np.array([0.0, 0.5]))
 
 
 def test_lengths_and_values_are_refused_by_name():

@@ -21,7 +21,7 @@ MORE, LESS, SAME = (0.1, 0.3), (-0.3, -0.1), (-0.1, 0.2)
         (MORE, MORE, "Pricing time paid: more reward per second, and more reward at equal time"),
         (MORE, SAME, "at equal time no difference is shown"),
         (MORE, LESS, "cost reward at equal time"),
-        (SAME, SAME, "cannot be said yet"),
+        (SAME, SAME, "is established"),
         (SAME, LESS, "did not pay"),
         (LESS, SAME, "did not pay"),
         (LESS, LESS, "did not pay"),

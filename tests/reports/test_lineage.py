@@ -11,11 +11,13 @@ from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.reports import lineage as room
 from rewardrate.reports import page as pages
 from rewardrate.reports.run import find, read
-from rewardrate.reports.texts import Pack, unpack
+from rewardrate.reports.texts import PackedTexts, unpack
 
 
 def opened(data):
-    return json.loads(zlib.decompress(base64.b64decode(data["runs"]))), unpack(Pack(data["lines"], data["texts"]))
+    return json.loads(zlib.decompress(base64.b64decode(data["runs"]))), unpack(
+        PackedTexts(data["lines"], data["texts"])
+    )
 
 
 def test_every_attempt_is_there_with_its_parent_its_numbers_and_its_texts(both):

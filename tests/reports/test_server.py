@@ -13,12 +13,12 @@ import pytest
 import made_run
 import toy_agent
 from rewardrate.errors import InputError
-from rewardrate.reports.server import Server, Watched
+from rewardrate.reports.server import LivePage, Server
 
 
 @contextlib.contextmanager
 def serving(folder):
-    with Server(Watched([folder])) as server:
+    with Server(LivePage([folder])) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:
@@ -207,11 +207,11 @@ def test_a_damaged_run_has_a_page_that_says_so(both, tmp_path):
 
 def test_a_folder_that_is_not_there_and_a_port_that_is_taken_are_told(both, tmp_path):
     with pytest.raises(InputError, match="there is no such folder"):
-        Watched([tmp_path / "nothing"])
+        LivePage([tmp_path / "nothing"])
     with serving(both) as server, pytest.raises(InputError, match="cannot be listened on"):
-        Server(Watched([both]), server.server_address[1])
+        Server(LivePage([both]), server.server_address[1])
     with pytest.raises(InputError, match="between 0 and 65535"):
-        Server(Watched([both]), 70_000)
+        Server(LivePage([both]), 70_000)
 
 
 def test_the_page_in_a_browser_follows_the_run(tmp_path, look):

@@ -24,7 +24,7 @@ def comparison(rpg, vanilla):
 def row(task, rpg, vanilla):
     both = comparison(rpg, vanilla)
     errors = [tables.standard_error(each) for each in (rpg, vanilla)]
-    return tables.Row(task, "reward", True, len(rpg), both, *errors, {})
+    return tables.TaskRow(task, "reward", True, len(rpg), both, *errors, {})
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_the_csv_has_full_precision_and_no_cell_that_a_spreadsheet_would_execute
 
 def test_what_is_not_defined_is_a_dash_or_an_empty_cell():
     nothing = row("a", [1.0], [0.0])
-    made = tables.Table((nothing,), Interval(None, None, None), Interval(None, None, None), ("b",))
+    made = tables.TaskTable((nothing,), Interval(None, None, None), Interval(None, None, None), ("b",))
     assert "| - |" in tables.markdown(made)
     assert " & -- & -- " in tables.latex(made)
     assert next(csv.DictReader(io.StringIO(tables.comma_separated(made))))["improvement_percent"] == ""

@@ -31,8 +31,8 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(tail, kept):
     packer.number("abcdefghij", 3, tail=tail)
     (text,) = unpack(packer.pack())
     assert kept in text
-    assert "10 letters" in text
-    assert "the record has all" in text
+    assert "10 characters" in text
+    assert "the run log has all" in text
 
 
 def test_lone_surrogates_become_question_marks():

@@ -87,7 +87,7 @@ def test_an_entry_of_the_environment_that_would_be_lost_is_refused(scripted):
 
 
 def test_options_go_inside_of_the_price(scripted):
-    with pytest.raises(InputError, match="it prices time already; price the options instead"):
+    with pytest.raises(InputError, match="it charges for time already; price the options instead"):
         OptionsWrapper(RewardRateWrapper(scripted([1.0], [1.0])), (4,))
 
 

@@ -92,7 +92,7 @@ def test_rewards_are_normalised_after_they_are_priced():
     priced = RewardRateVecEnv(make_vec_env(QUEUE, n_envs=2, seed=0), Price(chains=2, every=32))
     small(VecNormalize(priced, norm_obs=False)).learn(128)
     assert 0.1 < priced.price.rate < 2.0  # in the task's own units
-    with pytest.raises(InputError, match="it prices time already; wrap it once"):
+    with pytest.raises(InputError, match="it charges for time already; wrap it once"):
         RewardRateVecEnv(VecNormalize(priced, norm_obs=False, norm_reward=False), Price(chains=2))
     with pytest.raises(InputError, match="put VecNormalize outside"):
         RewardRateVecEnv(VecNormalize(make_vec_env(QUEUE, n_envs=2), norm_obs=False))
@@ -101,7 +101,7 @@ def test_rewards_are_normalised_after_they_are_priced():
 
 @pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
 def test_environments_that_normalise_or_price_their_rewards_themselves_are_refused(kind):
-    for wrapper, words in ((NormalizeReward, "rescaled as it goes"), (RewardRateWrapper, "price time already")):
+    for wrapper, words in ((NormalizeReward, "rescaled while it runs"), (RewardRateWrapper, "charge for time already")):
         made = kind([lambda wrapper=wrapper: wrapper(gymnasium.make(f"rewardrate.timed:{QUEUE}")) for _ in range(2)])
         with pytest.raises(InputError, match=words):
             RewardRateVecEnv(made)
@@ -190,7 +190,7 @@ def test_a_missing_damaged_or_foreign_rate_file_is_refused_and_nothing_changes(t
     with pytest.raises(InputError, match="No such file"):
         load_rate(price, tmp_path / "model.zip")
     whole = save_rate(price, tmp_path / "model.zip").read_text()
-    for text, words in ((whole[:-9], "not JSON, or cut off"), ("[]", "not the state of a price")):
+    for text, words in ((whole[:-9], "not JSON, or truncated"), ("[]", "not the state of a price")):
         rate_file(tmp_path / "model.zip").write_text(text)
         with pytest.raises(InputError, match=words):
             load_rate(price, tmp_path / "model.zip")

@@ -147,7 +147,7 @@ def test_seconds_of_another_number_of_environments_are_refused(scripted, seconds
 
 def test_time_is_not_priced_twice_where_every_step_ends_an_episode(scripted):
     priced = [lambda: RewardRateWrapper(scripted([1.0], [2.0]), rates.Fixed(0.25)) for _ in range(2)]
-    with pytest.raises(InputError, match="it prices time already"):
+    with pytest.raises(InputError, match="it charges for time already"):
         RewardRateVectorWrapper(SyncVectorEnv(priced))
     env = RewardRateVectorWrapper(AsyncVectorEnv(priced, autoreset_mode=AutoresetMode.SAME_STEP), rates.Fixed(0.25))
     env.reset()
@@ -182,7 +182,7 @@ def test_an_environment_that_does_not_say_how_it_resets_must_be_told(scripted):
         RewardRateVectorWrapper(Silent(makers(scripted)), autoreset="samestep")
     with pytest.raises(InputError, match="there is no such mode"):
         RewardRateVectorWrapper(Silent(makers(scripted), said=7))
-    with pytest.raises(InputError, match="says that it uses 'NextStep'"):
+    with pytest.raises(InputError, match="the environment uses 'NextStep'"):
         RewardRateVectorWrapper(SyncVectorEnv(makers(scripted)), autoreset="SameStep")
 
 
@@ -230,7 +230,7 @@ def test_rewards_whose_scale_moves_are_refused_inside(scripted, kind):
     single = kind([lambda: NormalizeReward(scripted([1.0], [1.0])) for _ in range(2)])
     vector = kind(makers(scripted))
     for env in (single, NormalizeVectorReward(vector)):
-        with pytest.raises(InputError, match=r"rescaled as it goes.*put NormalizeReward outside of the price"):
+        with pytest.raises(InputError, match=r"rescaled while it runs.*put NormalizeReward outside of the price"):
             RewardRateVectorWrapper(env)
     RewardRateVectorWrapper(vector, rates.Fixed(0.5))
     single.close()

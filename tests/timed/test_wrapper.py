@@ -176,7 +176,7 @@ def test_at_the_exact_rate_the_optimal_policy_earns_nothing_above_its_time(name)
 
 
 def test_rewards_whose_scale_moves_are_refused_inside_and_taken_outside(scripted):
-    with pytest.raises(InputError, match=r"rescaled as it goes.*put NormalizeReward outside of the price"):
+    with pytest.raises(InputError, match=r"rescaled while it runs.*put NormalizeReward outside of the price"):
         RewardRateWrapper(TransformReward(NormalizeReward(scripted([1.0], [1.0])), float))
     outside = NormalizeReward(RewardRateWrapper(scripted([3.0], [2.0]), rates.Fixed(0.5)))
     outside.reset()

@@ -1,11 +1,12 @@
 """The charged quantile of NIW's batch rates, compiled: what `rates.predictive` does, for thousands of trials at once.
 
 A refit charges a quantile of M batch rates, each sum(x) / sum(exp(y)) over n Student-t pairs. Only that quantile is
-wanted, so only it is drawn: it interpolates two neighbouring order statistics of M independent draws, and those of
-uniforms have a closed law (the k-th is Beta(k, M + 1 - k), its neighbour follows from one more uniform). The rate at
-that probability comes from the Cornish-Fisher expansion that `rates.predictive` explains, with the moments of
+needed, so only it is drawn: it interpolates two neighbouring order statistics of M independent draws, and those of
+uniforms have a known distribution (the k-th is Beta(k, M + 1 - k), its neighbour follows from one more uniform). The
+rate at that probability comes from the Cornish-Fisher expansion that `rates.predictive` explains, with the moments of
 W = x - t exp(y) taken at the one t that matters. Where times are spread too widely for it, a saddlepoint
-approximation of the same probability takes over; with fewer than 8 slots every pair is drawn.
+approximation of the same probability takes over; with fewer than 8 slots every pair is drawn. Paper, section
+"Bandit Baselines" and equations (method:niw), (method:rate).
 """
 
 from __future__ import annotations
@@ -15,22 +16,24 @@ from typing import Any
 
 from rewardrate.bandits.compiled import jit
 from rewardrate.bandits.counter import normal_pair, uniform
-from rewardrate.bandits.team import LANES, lane, together, whole
+from rewardrate.bandits.lanes import LANES, lane, sum_lanes, sync_lanes
 
-FEWEST = 8  # slots; below, every pair is drawn
-LEAST_DOF = 10.0  # degrees of freedom; below, too
-HALF = 16  # nodes u = 0.75 k, k = -16 .. 16: enough for a Student-t density of 10 or more degrees
+MIN_SLOTS = 8  # below, every pair is drawn
+MIN_DOF = 10.0  # degrees of freedom; below, every pair is drawn too
+HALF = 16  # nodes u = 0.75 k, k = -16 .. 16: enough for a Student-t density of 10 or more degrees of freedom
 NODE = 0.75
-DOF, UP, DOWN = HALF + 1, HALF + 2, 2 * HALF + 3  # after the weights of k = 0 .. 16: for how many degrees of freedom
-WEIGHTS = 3 * HALF + 4  # ... and exp(s u), exp(-s u) at the nodes
-DOUBT = 0.03  # the expansion's last term may be this share of the Monte-Carlo error of the charged quantile
+# Layout of the array `weights`: those of k = 0 .. 16 (the density is even), the degrees of freedom they are for, then
+# exp(s u) and exp(-s u) at the same nodes.
+DOF, UP, DOWN = HALF + 1, HALF + 2, 2 * HALF + 3
+WEIGHTS = 3 * HALF + 4
+TRUNCATION_SHARE = 0.03  # the expansion's last term may be this share of the Monte-Carlo error of the charged quantile
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
-NOWHERE = -1e300  # no answer; a number and not NaN, which a GPU's fast arithmetic may lose
+NO_ANSWER = -1e300  # a number and not NaN, which the GPU's fast arithmetic may lose
 
 
 @jit
-def normal_above(tail: float) -> float:
-    """Z with P(Z > z) = tail for a standard normal: a rational start (Hastings), two steps of Halley."""
+def normal_isf(tail: float) -> float:
+    """The z with P(Z > z) = tail for a standard normal: a rational start (Hastings), two steps of Halley."""
     p = min(tail, 1.0 - tail)
     root = math.sqrt(-2.0 * math.log(p))
     z = root - (2.30753 + 0.27061 * root) / (1.0 + root * (0.99229 + 0.04481 * root))
@@ -59,23 +62,27 @@ def gamma(shape: float, key: Any, i: Any) -> tuple[float, Any]:
 
 
 @jit
-def charged_normal(batches: Any, quantile: float, key: Any) -> float:
-    """The `quantile` of `batches` standard normals, numpy's interpolation: two order statistics, drawn directly."""
+def normal_quantile(batches: Any, quantile: float, key: Any) -> float:
+    """Draw the `quantile` (numpy's interpolation) of `batches` standard normals, without drawing the normals."""
+    # The (k+1)-th smallest of M uniforms is Beta(k + 1, M - k), made of two gammas; `tail` is its distance from 1.
+    # Given it, the M - k - 1 larger uniforms are independent and uniform above it, so the smallest of them leaves the
+    # tail tail * U^(1 / (M - k - 1)). Both are mapped to normals and interpolated as numpy.quantile does.
     place = quantile * (batches - 1)
     below = int(place)
     first, i = gamma(float(below + 1), key, 0)
     rest, i = gamma(float(batches - below), key, i)
     tail = rest / (first + rest)
-    z = normal_above(tail)
+    z = normal_isf(tail)
     if below + 1 < batches:
         above = tail * math.exp(math.log(uniform(key, i)) / (batches - below - 1))
-        z += (place - below) * (normal_above(above) - z)
+        z += (place - below) * (normal_isf(above) - z)
     return z
 
 
 @jit
 def student_weights(dof: float, weights: Any) -> None:
     """Trapezoid weights of a standard Student-t density at the nodes; kept until the degrees of freedom change."""
+    # The trapezoid rule converges exponentially on a smooth density that decays, so 33 equidistant nodes suffice.
     if weights[DOF] == dof:
         return
     total = 0.0
@@ -83,17 +90,18 @@ def student_weights(dof: float, weights: Any) -> None:
         u = NODE * k
         weights[k] = math.exp(-0.5 * (dof + 1.0) * math.log1p(u * u / dof))
         total += weights[k] if k == 0 else 2.0 * weights[k]
-    total, _, _, _ = whole(total, 0.0, 0.0, 0.0)
+    total, _, _, _ = sum_lanes(total, 0.0, 0.0, 0.0)
     for k in range(lane(), HALF + 1, LANES):
         weights[k] /= total
-    together()
+    sync_lanes()
     if lane() == 0:
         weights[DOF] = dof
 
 
 @jit
-def powers(s: float, weights: Any) -> None:
-    """exp(s u) and exp(-s u) at the nodes, beside the weights."""
+def exp_at_nodes(s: float, weights: Any) -> None:
+    """Write exp(s u) and exp(-s u) at the nodes behind the weights."""
+    # Equidistant nodes: one exponential and repeated products give them all.
     growth = math.exp(NODE * s)
     up, down = 1.0, 1.0
     for k in range(HALF + 1):
@@ -101,48 +109,58 @@ def powers(s: float, weights: Any) -> None:
             weights[UP + k], weights[DOWN + k] = up, down
         up *= growth
         down /= growth
-    together()
+    sync_lanes()
 
 
 @jit
-def root_of(w: float, center: float, time: float, c0: float, c1: float, c2: float) -> float:
-    """T with t time - center = w sqrt(c0 + c1 t + c2 t^2), sign included; NOWHERE if there is none."""
+def solve_rate(w: float, center: float, time: float, c0: float, c1: float, c2: float) -> float:
+    """The t with t time - center = w sqrt(c0 + c1 t + c2 t^2), sign included; NO_ANSWER if there is none."""
+    # Squared, this is the quadratic a t^2 - 2 b t + c = 0 with a = time^2 - w^2 c2 and b = center time + w^2 c1 / 2.
+    # Its discriminant is written out as w^2 times `inner`: b^2 - a c would lose all digits where w is small, and the
+    # factor w carries the sign that squaring lost.
     ww = w * w
     a = time * time - ww * c2
     inner = center * (center * c2 + time * c1) + time * time * c0 + ww * (c1 * c1 / 4.0 - c0 * c2)
     if a <= 0.0 or inner < 0.0:
-        return NOWHERE
+        return NO_ANSWER
     return (center * time + ww * (c1 / 2.0) + w * math.sqrt(inner)) / a
 
 
 @jit
-def expanded(z: float, mean: Any, scale: Any, dof: float, n: float, weights: Any) -> tuple[float, float]:
-    """(rate at the normal score z, doubt in standard deviations); a doubt of 1e300 where there is no answer.
+def cornish_fisher(z: float, mean: Any, scale: Any, dof: float, n: float, weights: Any) -> tuple[float, float]:
+    """(rate at the normal score z, truncation error in standard deviations); 1e300 for the latter without an answer.
 
     `mean` is (E x, E y), `scale` (xx, xy, yy). Cornish-Fisher to order n^(-3/2), as in `rates.predictive`.
     """
+    # P(rate <= q) = P(sum_j W_j <= 0) with W = x - q exp(y): the ratio's distribution is that of a sum at one point.
+    # With y = E y + s u and t = q exp(E y), W = x - t exp(s u), and x given u is b u plus a scaled Student-t with
+    # variance proportional to dof + u^2. So every moment of W is a one-dimensional integral over the density of u.
     student_weights(dof, weights)
     xx, xy, yy = scale
     s = math.sqrt(yy)
     if s * NODE * HALF > 100.0:
-        return NOWHERE, 1e300
+        return NO_ANSWER, 1e300
     b = xy / s if s > 0.0 else 0.0
     cc = max(xx - b * b, 0.0)
-    powers(s, weights)
+    exp_at_nodes(s, weights)
     time = 0.0
     for k in range(lane(), HALF + 1, LANES):
         time += weights[k] * (weights[UP + k] + weights[DOWN + k] if k > 0 else 1.0)
-    time, _, _, _ = whole(time, 0.0, 0.0, 0.0)
+    time, _, _, _ = sum_lanes(time, 0.0, 0.0, 0.0)
+    # Second and fourth moment of the remaining Student-t (dof + 1 degrees of freedom), without the factor dof + u^2.
     second = cc / (dof - 1.0)
     fourth = 3.0 * cc * cc / ((dof - 1.0) * (dof - 3.0))
     c0, c1, c2 = spread_polynomial(b, second, dof, time, weights)
+    # The central limit theorem alone: E W = -z sd(W) / sqrt(n). It gives the t at which the higher moments are taken.
     root = math.sqrt(n)
-    t = root_of(z / root, mean[0], time, c0, c1, c2)
-    if t == NOWHERE:
-        return NOWHERE, 1e300
+    t = solve_rate(z / root, mean[0], time, c0, c1, c2)
+    if t == NO_ANSWER:
+        return NO_ANSWER, 1e300
     m2, m3, m4, m5 = central_moments(t, b, second, fourth, dof, time, weights)
     if m2 <= 0.0:  # x and exp(y) are constants: so is every rate
         return t * math.exp(-mean[1]), 0.0
+    # Standardised cumulants of the sum: of order n^(-1/2), n^(-1) and n^(-3/2). `w` has the Cornish-Fisher terms of the
+    # first two orders, `last` those of the third; `beyond` is one of the fourth and stands for all that is left out.
     unit = m2 * math.sqrt(m2) * root
     skew = m3 / unit
     kurtosis = (m4 / (m2 * m2) - 3.0) / n
@@ -152,22 +170,22 @@ def expanded(z: float, mean: Any, scale: Any, dof: float, n: float, weights: Any
     last += (12.0 * zz * zz - 53.0 * zz + 17.0) / 324.0 * skew * skew * skew
     w = z + (zz - 1.0) / 6.0 * skew + (zz - 3.0) * z / 24.0 * kurtosis - (2.0 * zz - 5.0) * z / 36.0 * skew * skew
     beyond = abs(3.0 * z * zz * zz - 24.0 * z * zz + 29.0 * z) / 192.0 * kurtosis * kurtosis
-    better = root_of((w + last) / root, mean[0], time, c0, c1, c2)
-    if better == NOWHERE:
-        return NOWHERE, 1e300
+    better = solve_rate((w + last) / root, mean[0], time, c0, c1, c2)
+    if better == NO_ANSWER:
+        return NO_ANSWER, 1e300
     return better * math.exp(-mean[1]), max(abs(last), beyond)
 
 
 @jit
 def spread_polynomial(b: float, second: float, dof: float, time: float, weights: Any) -> Any:
-    """Variance of x - t exp(s u) as c0 + c1 t + c2 t^2."""
+    """(c0, c1, c2) with Var[x - t exp(s u)] = c0 + c1 t + c2 t^2."""
     uu, ut, tt = 0.0, 0.0, 0.0
     for k in range(lane(), HALF + 1, LANES):
         u, up, down = NODE * k, weights[UP + k], weights[DOWN + k]
         uu += 2.0 * weights[k] * u * u
         ut += weights[k] * u * (up - down)
         tt += weights[k] * ((up - time) ** 2 + ((down - time) ** 2 if k > 0 else 0.0))
-    uu, ut, tt, _ = whole(uu, ut, tt, 0.0)
+    uu, ut, tt, _ = sum_lanes(uu, ut, tt, 0.0)
     return b * b * uu + second * (dof + uu), -2.0 * b * ut, tt
 
 
@@ -184,7 +202,7 @@ def central_moments(
         u = NODE * k
         wide = dof + u * u
         v2, v4 = second * wide, fourth * wide * wide
-        for side in range(2):
+        for side in range(2):  # u and -u; k = 0 once
             if k > 0 or side == 0:
                 g = b * u - t * (weights[UP + k] - time) if side == 0 else -b * u - t * (weights[DOWN + k] - time)
                 gg = g * g
@@ -192,7 +210,7 @@ def central_moments(
                 m3 += weights[k] * g * (gg + 3.0 * v2)
                 m4 += weights[k] * (gg * (gg + 6.0 * v2) + v4)
                 m5 += weights[k] * g * (gg * (gg + 10.0 * v2) + 5.0 * v4)
-    return whole(m2, m3, m4, m5)
+    return sum_lanes(m2, m3, m4, m5)
 
 
 @jit
@@ -220,19 +238,22 @@ def tilted(
                 first += p * h
                 square += p * (h * h + bend)
                 time += p * e
-    total, first, square, time = whole(total, first, square, time)
+    total, first, square, time = sum_lanes(total, first, square, time)
     mean = first / total
     return math.log(total), mean, square / total - mean * mean, -tau * time / total
 
 
 @jit
-def saddled(z: float, start: float, mean: Any, scale: Any, dof: float, n: float, weights: Any) -> float:
-    """The rate at the normal score z > 0 by the saddlepoint approximation; NOWHERE if it does not settle.
+def saddlepoint(z: float, start: float, mean: Any, scale: Any, dof: float, n: float, weights: Any) -> float:
+    """The rate at the normal score z > 0 by the saddlepoint approximation; NO_ANSWER if it does not converge.
 
     P(sum W <= 0) = Phi(r + log(v / r) / r), r = sqrt(-2 n K), v = tau sqrt(n K''), at the tau with K' = 0 (Lugannani
-    and Rice, in Barndorff-Nielsen's form). `start` is a first guess of t = rate * exp(E y). Needs what `expanded` left
-    in `weights`.
+    and Rice, in Barndorff-Nielsen's form). `start` is a first guess of t = rate * exp(E y). Needs the `weights` that
+    `cornish_fisher` left.
     """
+    # Two nested Newton iterations: the inner one finds the tilt tau at which W has mean zero (K' = 0) for the present
+    # t, the outer one moves t until the approximation's normal score is z. The outer derivative is dr/dt = -n K_t / r:
+    # by K' = 0 the tilt's own dependence on t drops out, and the small logarithm is taken as constant.
     xx, xy, yy = scale
     s = math.sqrt(yy)
     b = xy / s if s > 0.0 else 0.0
@@ -244,12 +265,12 @@ def saddled(z: float, start: float, mean: Any, scale: Any, dof: float, n: float,
         for _ in range(60):
             k0, k1, k2, kt = tilted(tau, t, mean[0], b, second, fourth, dof, weights)
             if k2 <= 0.0:
-                return NOWHERE
+                return NO_ANSWER
             step = -k1 / k2
             tau += step
             if abs(step) * math.sqrt(k2) < 1e-9 or abs(tau * (abs(mean[0]) + t)) > 200.0:
                 break
-        if not (k0 < 0.0 and tau > 0.0):  # t is below the mean of the rates: further up
+        if not (k0 < 0.0 and tau > 0.0):  # t is below the mean of the rates: the root lies above
             t *= 1.05
             tau = 0.0
             continue
@@ -259,12 +280,16 @@ def saddled(z: float, start: float, mean: Any, scale: Any, dof: float, n: float,
             return t * math.exp(-mean[1])
         move = miss * r / (n * kt)
         t += min(max(move, -0.2 * t), 0.2 * t)
-    return NOWHERE
+    return NO_ANSWER
 
 
 @jit
-def drawn(mean: Any, scale: Any, dof: float, n: Any, batches: Any, quantile: float, key: Any, top: Any) -> Any:
-    """The quantile of `batches` batch rates with every pair drawn. `top` has room for the largest of them."""
+def draw_every_pair(
+    mean: Any, scale: Any, dof: float, n: Any, batches: Any, quantile: float, key: Any, top: Any
+) -> Any:
+    """The quantile of `batches` batch rates with every pair drawn. `top` is an array for the largest of them."""
+    # Only the largest `keep` rates decide a high quantile, so they are kept sorted by insertion, the largest first, and
+    # the others are dropped as they come.
     xx, xy, yy = scale
     sx = math.sqrt(xx)
     along = xy / sx if sx > 0.0 else 0.0
@@ -300,20 +325,22 @@ def drawn(mean: Any, scale: Any, dof: float, n: Any, batches: Any, quantile: flo
 
 @jit
 def charged_rate(
-    mean: Any, scale: Any, dof: float, n: Any, batches: Any, quantile: float, literal: float, key: Any, room: Any
+    mean: Any, scale: Any, dof: float, n: Any, batches: Any, quantile: float, literal: float, key: Any, scratch: Any
 ) -> Any:
-    """One refit's quantile of the batch rates. `room` holds the weights, then space for the largest draws."""
-    if n >= FEWEST and dof >= LEAST_DOF and literal == 0.0:
-        z = charged_normal(batches, quantile, key)
-        rate, doubt = expanded(z, mean, scale, dof, float(n), room)
+    """One refit's quantile of the batch rates. `scratch` holds the weights, then the largest draws."""
+    if n >= MIN_SLOTS and dof >= MIN_DOF and literal == 0.0:
+        z = normal_quantile(batches, quantile, key)
+        rate, truncation = cornish_fisher(z, mean, scale, dof, float(n), scratch)
+        # Accept an approximation only where its error is small against the Monte-Carlo error that a quantile of M rates
+        # has anyway, sqrt(q (1 - q) / M) over the density at the quantile.
         density = math.exp(-0.5 * z * z) / ROOT_TWO_PI
         error = math.sqrt(quantile * (1.0 - quantile) / batches) / density
-        if doubt <= DOUBT * error:
+        if truncation <= TRUNCATION_SHARE * error:
             return rate
         if z > 0.5 and mean[0] > 0.0:
-            rate = saddled(z, 1.1 * mean[0] * math.exp(-0.5 * scale[2]), mean, scale, dof, float(n), room)
-            if rate != NOWHERE:
+            rate = saddlepoint(z, 1.1 * mean[0] * math.exp(-0.5 * scale[2]), mean, scale, dof, float(n), scratch)
+            if rate != NO_ANSWER:
                 return rate
-    rate = drawn(mean, scale, dof, n, batches, quantile, key, room[WEIGHTS:]) if lane() == 0 else 0.0
-    rate, _, _, _ = whole(rate, 0.0, 0.0, 0.0)
+    rate = draw_every_pair(mean, scale, dof, n, batches, quantile, key, scratch[WEIGHTS:]) if lane() == 0 else 0.0
+    rate, _, _, _ = sum_lanes(rate, 0.0, 0.0, 0.0)
     return rate

@@ -11,7 +11,7 @@ from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
 
 Array = NDArray[np.float64]
-WEIGHTS = 20_000_000  # of all resamples of a block
+WEIGHTS = 20_000_000  # elements of a block of resamples
 
 
 class Band(NamedTuple):
@@ -25,7 +25,7 @@ class Band(NamedTuple):
 def band(values: Array, *, resamples: int = 2000, level: float = 0.95, seed: int = 0) -> Band:
     """Mean over rows (trials) of `values` (trials x marks) with a percentile bootstrap interval at each mark.
 
-    Trials are resampled whole, with the same `seed` for every table, so bands of two agents on the same trials use
+    Whole trials are resampled, with the same `seed` for every table, so bands of two agents on the same trials use
     the same resamples. One trial has an interval of no width.
     """
     table = np.asarray(values, dtype=float)
@@ -35,7 +35,7 @@ def band(values: Array, *, resamples: int = 2000, level: float = 0.95, seed: int
     finite("level", level, lambda number: 0 < number < 1, "lie strictly between 0 and 1")
     trials = len(table)
     rng, chances = np.random.default_rng(seed), np.full(trials, 1 / trials)
-    block = max(1, WEIGHTS // trials)  # resamples at a time: the same numbers, in less memory
+    block = max(1, WEIGHTS // trials)  # resamples at a time, to bound memory; the numbers do not change
     sizes = [min(block, resamples - done) for done in range(0, resamples, block)]
     means = np.concatenate([rng.multinomial(trials, chances, size=size) / trials @ table for size in sizes])
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)

@@ -15,8 +15,9 @@ and with both, gain <= sum over contexts of (reward - alpha seconds + beta count
     alpha = f + 2 d sqrt(kappa) / (low + high),  beta = d^2 sqrt(kappa) / (low + high),
     shift = low high sqrt(kappa) / (low + high).
 
-The largest right-hand side is one scan of the cells: each context on its own. Outside [low, high] the chord lies
-above s, so policies that do not belong to the interval are held down and need no constraint.
+The largest right-hand side is one scan of the cells, each context on its own. Outside [low, high] the chord lies
+above s, so the right-hand side only falls there, and the interval needs no constraint of its own. The index is
+the paper's equation (bandit:rate).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from rewardrate.bandits.fronts import COUNT, REWARD, SECONDS, exact
+from rewardrate.bandits.compiled import exact
+from rewardrate.bandits.fronts import COUNT, REWARD, SECONDS
 
 
 @exact
@@ -47,7 +49,7 @@ def policy_index(total: Any, policy: Any, kappa: float) -> tuple[float, float, f
 
 @exact
 def swap(point: Any, arm: Any, x: int, i: int, j: int) -> None:
-    """Exchange two points of a context."""
+    """Swap two points of a context."""
     arm[x, i], arm[x, j] = arm[x, j], arm[x, i]
     for c in range(3):
         point[x, c, i], point[x, c, j] = point[x, c, j], point[x, c, i]
@@ -55,7 +57,7 @@ def swap(point: Any, arm: Any, x: int, i: int, j: int) -> None:
 
 @exact
 def bring_first(point: Any, arm: Any, x: int, j: int) -> None:
-    """Exchange a point of a context with the first."""
+    """Swap a point of a context with the first."""
     if j > 0:
         arm[x, 0], arm[x, j] = arm[x, j], arm[x, 0]
         for c in range(3):
@@ -64,10 +66,9 @@ def bring_first(point: Any, arm: Any, x: int, j: int) -> None:
 
 @exact
 def relax(point: Any, arm: Any, live: Any, alpha: float, beta: float) -> tuple[float, float, float, float]:
-    """The sum over contexts of the best score, and (R, D, T) of the policy that has it.
+    """The bound without its shift: the sum over contexts of the best score; and (R, D, T) of the policy that has it.
 
-    In every context the best arm is moved to the first place: the policy can be read there, and the next scan, which
-    mostly finds the same, has nothing to move.
+    In every context the best arm is moved to the first place, where the policy can be read.
     """
     bound = reward = seconds = count = 0.0
     for x in range(live.size):
@@ -85,12 +86,10 @@ def relax(point: Any, arm: Any, live: Any, alpha: float, beta: float) -> tuple[f
 
 
 @exact
-def keep_near(point: Any, arm: Any, live: Any, alpha: float, beta: float, limit: float) -> tuple[int, int]:
-    """Drop live arms whose score is more than `limit` below that of the first. Returns (dropped, kept beside it).
-
-    A policy with such an arm has a bound below zero. Dropped arms stay in the row, behind the live ones: setting
-    `live` back brings them back.
-    """
+def prune_arms(point: Any, arm: Any, live: Any, alpha: float, beta: float, limit: float) -> tuple[int, int]:
+    """Drop live arms whose score is more than `limit` below that of the first. Returns (dropped, kept beside it)."""
+    # With such an arm in place of the first the whole bound falls below zero, whatever the other contexts do. Dropped
+    # arms stay in the row, behind the live ones, so that a parent's larger `live` has them again.
     dropped = spare = 0
     for x in range(live.size):
         least = point[x, REWARD, 0] - alpha * point[x, SECONDS, 0] + beta * point[x, COUNT, 0] - limit
@@ -128,11 +127,12 @@ def ranges(point: Any, live: Any) -> tuple[float, float, float, float, float]:
 
 @exact
 def split_arms(point: Any, arm: Any, live: Any, d: float, split: Any) -> None:
-    """Sort the arms of one context into two groups, and set `split` to the context and the size of the first group.
+    """Branch: sort the arms of one context into two groups; `split` becomes the context and the first group's size.
 
-    The context is the one whose arms differ most in what makes the bounds loose: seconds - d count (tangent) or
-    seconds - d count / 2 (chord). The cut is in the middle of that range.
+    The context is the one whose arms differ most in what makes the bounds loose, and the cut is in the middle.
     """
+    # The tangent plane is off by (D - d T)^2 / T, the chord depends on s, whose gradient is along D - d T / 2 where
+    # D / T = d: so the spread of seconds - d count, or of seconds - d count / 2, is what a split should halve.
     widest, slope, cut = -1.0, d, 0.0
     for half in range(2):
         m = d if half == 0 else 0.5 * d
@@ -154,7 +154,7 @@ def split_arms(point: Any, arm: Any, live: Any, d: float, split: Any) -> None:
 
 @exact
 def other_group(point: Any, arm: Any, x: int, first: int, size: int) -> int:
-    """Bring the second group of a context to the front. Returns its size."""
+    """Move the second group of a context to the first places. Returns its size."""
     for i in range(size // 2):
         swap(point, arm, x, i, size - 1 - i)
     return size - first

@@ -1,15 +1,15 @@
-"""The same batches on several machines: one Ray task per batch. Results do not depend on who computed what."""
+"""The same batches on several machines: one Ray task per batch. Results do not depend on where a batch ran."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewardrate.bandits.jobs import Batch, Finished, run_batch
+from rewardrate.bandits.jobs import Finished, TrialBatch, run_batch
 from rewardrate.errors import MissingExtra
 
 
-def run_on_ray(batches: Sequence[Batch], steps: int) -> Finished:
-    """Every batch on some core of the cluster (RAY_ADDRESS, or this machine), in the order in which they end.
+def run_on_ray(batches: Sequence[TrialBatch], steps: int) -> Finished:
+    """Every batch on a core of the cluster (RAY_ADDRESS, or this machine), in the order in which they end.
 
     A task that dies with its machine is run again elsewhere; the same seeds give the same numbers.
     """

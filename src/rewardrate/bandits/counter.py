@@ -1,4 +1,4 @@
-"""Random numbers by counter: number i of a stream is a function of (key, i), so no order of work can change it.
+"""Counter-based random numbers: number i of a stream is a function of (key, i), whatever the order of computation.
 
 A stream is SplitMix64 (Steele, Lea and Flood, 2014) started at `key`; number i is its i-th output. Keys of trials and
 of steps are outputs themselves. The same code runs on the CPU and on the GPU.
@@ -19,7 +19,7 @@ SECOND = np.uint64(0x94D049BB133111EB)
 S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 UNIT = 2.0**-53
 
-# What a trial's numbers are for; each purpose has its own key.
+# Purposes of a trial's random numbers; each has its own key.
 ORDER, WORLD, AGENT = 0, 1, 2
 
 

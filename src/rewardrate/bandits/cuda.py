@@ -1,9 +1,9 @@
-"""The same trials on one NVIDIA GPU: a thread runs a trial; a warp or a block where a kernel of its own pays.
+"""The same trials on one NVIDIA GPU: one thread per trial, or one warp or block where a dedicated kernel is faster.
 
-The loop and the agents are those of the CPU, compiled for the card. Policy gradients (a warp a trial) and sampled
-C-UCB (a block) have kernels of their own with the same equations; sums round differently, so results agree to
-rounding at first and in distribution later. Exact C-UCB branches too much for a card and stays on the cores, which
-work beside it.
+The loop and the agents are those of the CPU, compiled for the GPU. Policy gradients (one warp per trial) and sampled
+C-UCB (one block per trial) have dedicated kernels with the same equations; sums round differently, so results agree to
+rounding at first and in distribution later. Exact C-UCB branches too much for a GPU and runs on the CPU's cores at the
+same time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,47 +24,53 @@ from numba import cuda
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from rewardrate.bandits import gradient_card, policy_gradient, sampled_card
+from rewardrate.bandits import gradient_cuda, policy_gradient, sampled_cuda
 from rewardrate.bandits.agents import Agent
 from rewardrate.bandits.agents.cucb import CUCB
 from rewardrate.bandits.compiled import is_compiled, jit_fresh
-from rewardrate.bandits.engine import Traces, brief, simulate_many, traces_of
-from rewardrate.bandits.jobs import Batch, Finished
+from rewardrate.bandits.engine import Traces, error_summary, simulate_many, traces_of
+from rewardrate.bandits.jobs import Finished, TrialBatch
 from rewardrate.bandits.kernels import states_of
 from rewardrate.bandits.trial import make_loop, tables_of
 from rewardrate.errors import InfrastructureError, InputError
 
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # queues of the card; a kernel that waits holds up its queue
-vars(np).setdefault("row_stack", np.vstack)  # NumPy 2.5 dropped this name, and numba-cuda 0.30 still asks for it
-warnings.filterwarnings("ignore", message=".*Grid size")  # few trials leave most of the card idle, and are soon done
-
-THREADS = 32  # trials of a block: small, so that few trials still reach every multiprocessor
-IN_FLIGHT = 512  # batches on the card at a time, each in its own stream: a thread is slow, so the more the better
-PAUSE_SECONDS = 0.01  # between two looks at who has landed
-MEMORY_SHARE = 0.6  # of the card's free memory that states may take
+THREADS = 32  # trials per block: small, so that few trials still reach every multiprocessor
+IN_FLIGHT = 512  # batches on the GPU at a time, each in its own stream: a thread is slow, so the more the better
+POLL_SECONDS = 0.01  # between two checks for finished batches
+MEMORY_SHARE = 0.6  # of the GPU's free memory that states may take
 
 
-class Flight(NamedTuple):
-    """A batch on its way."""
+class Launch(NamedTuple):
+    """A batch on the GPU."""
 
     number: int
-    batch: Batch
+    batch: TrialBatch
     stream: Any
-    launch: Callable[[], None]
-    landed: Any
-    "An event behind its last step."
+    start: Callable[[], None]
+    done: Any
+    "Event recorded behind the batch's kernel."
     out: Any
-    held: tuple[Any, ...]
-    "Device arrays that must live until it lands."
+    buffers: tuple[Any, ...]
+    "Device arrays that must live until the kernel is done."
     memory_bytes: int
 
 
 class _Stopped(Exception):
-    """Said to the cores when nobody waits for them any more."""
+    """Stops the cores' trials when nobody waits for their results any more."""
 
 
-def check_card() -> None:
+@cache
+def configure_numba() -> None:
+    """Process-wide settings that numba's CUDA needs; before the first kernel, and only where a GPU is asked for."""
+    # Hardware queues of the GPU: with fewer, a kernel that waits holds up the streams that share its queue.
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    vars(np).setdefault("row_stack", np.vstack)  # NumPy 2.5 dropped this name, and numba-cuda 0.30 still asks for it
+    warnings.filterwarnings("ignore", message=".*Grid size")  # a small batch leaves most of the GPU idle, as it must
+
+
+def check_gpu() -> None:
     """InputError where there is no usable GPU."""
+    configure_numba()
     try:
         ready = cuda.is_available()
     except Exception:
@@ -75,22 +81,22 @@ def check_card() -> None:
         raise InputError("engine", "cuda", rule, remedy)
 
 
-def where(agent: Agent, batch: Batch) -> str:
-    """What runs an agent: "thread", "warp", "block" or "cores"."""
+def placement(agent: Agent, batch: TrialBatch) -> str:
+    """What runs an agent's trials: a GPU "thread", "warp" or "block" each, or the CPU's "cores"."""
     actions, contexts = batch.world.actions, batch.world.contexts
     if isinstance(agent, CUCB):
-        small = max(actions, contexts) <= sampled_card.LARGEST
+        small = max(actions, contexts) <= sampled_cuda.MAX_SIZE
         return "block" if agent.policies is not None and small else "cores"
     state = agent.start(batch.world)
     if not (isinstance(state, np.ndarray) and state.ndim == 1 and state.dtype == np.float64):
         return "cores"
     own = (agent.act, agent.learn, agent.price) == (policy_gradient.act, policy_gradient.learn, policy_gradient.price)
-    return "warp" if own and actions <= gradient_card.LARGEST else "thread"
+    return "warp" if own and actions <= gradient_cuda.MAX_ACTIONS else "thread"
 
 
-def kind_of(batch: Batch) -> str:
-    """What runs a batch; InputError where its agents cannot share a kernel."""
-    kinds = {where(agent, batch) for agent in batch.agents} or {"thread"}
+def batch_placement(batch: TrialBatch) -> str:
+    """`placement` of a whole batch; InputError where its agents cannot share a kernel."""
+    kinds = {placement(agent, batch) for agent in batch.agents} or {"thread"}
     kind = kinds.pop()
     starts = [agent.start(batch.world) for agent in batch.agents] if kind in ("thread", "warp") else []
     if kinds or len({start.size for start in starts}) > 1 or len({agent.act for agent in batch.agents}) > 1:
@@ -99,39 +105,39 @@ def kind_of(batch: Batch) -> str:
     return kind
 
 
-def run_on_card(batches: Sequence[Batch], steps: int, workers: int = 1) -> Finished:
-    """Every batch, in whatever order they land. Batches for the cores run beside those on the card."""
-    check_card()
-    kinds = [kind_of(batch) for batch in batches]
-    cores = deque((i, batch) for i, batch in enumerate(batches) if kinds[i] == "cores")
-    card = deque((i, batch) for i, batch in enumerate(batches) if kinds[i] != "cores")
-    landed: queue.Queue[tuple[int, list[Traces]] | BaseException] = queue.Queue()
+def run_on_gpu(batches: Sequence[TrialBatch], steps: int, workers: int = 1) -> Finished:
+    """Every batch, in the order in which they finish. Batches for the cores run beside those on the GPU."""
+    check_gpu()
+    placements = [batch_placement(batch) for batch in batches]
+    cpu_queue = deque((i, batch) for i, batch in enumerate(batches) if placements[i] == "cores")
+    gpu_queue = deque((i, batch) for i, batch in enumerate(batches) if placements[i] != "cores")
+    results: queue.Queue[tuple[int, list[Traces]] | BaseException] = queue.Queue()
     stop = threading.Event()
-    beside = threading.Thread(target=_work, args=(cores, steps, workers, landed, stop), daemon=True)
-    beside.start()
+    cores = threading.Thread(target=_run_on_cores, args=(cpu_queue, steps, workers, results, stop), daemon=True)
+    cores.start()
     left = len(batches)
     try:
-        for result in _named_failures(_fly(card, steps)):
+        for result in _translate_errors(_run(gpu_queue, steps)):
             if result is not None:
                 left -= 1
                 yield result
-            while not landed.empty():
+            while not results.empty():
                 left -= 1
-                yield _unwrap(landed.get())
+                yield _unwrap(results.get())
         while left:
             left -= 1
-            yield _unwrap(landed.get())
+            yield _unwrap(results.get())
     finally:
         stop.set()
-        beside.join()
+        cores.join()
 
 
-def simulate_on_card(
+def simulate_on_gpu(
     world: Any, agents: Sequence[Agent], seeds: NDArray[np.int64], steps: int, marks: NDArray[np.int64]
 ) -> list[Traces]:
     """One batch, agent by agent if they are of several kinds."""
-    batches = [Batch(world, [agent], seeds, marks) for agent in agents]
-    found = dict(run_on_card(batches, steps))
+    batches = [TrialBatch(world, [agent], seeds, marks) for agent in agents]
+    found = dict(run_on_gpu(batches, steps))
     return [found[i][0] for i in range(len(agents))]
 
 
@@ -141,12 +147,12 @@ def _unwrap(item: tuple[int, list[Traces]] | BaseException) -> tuple[int, list[T
     return item
 
 
-def _work(
-    batches: deque[tuple[int, Batch]], steps: int, workers: int, landed: queue.Queue[Any], stop: threading.Event
+def _run_on_cores(
+    batches: deque[tuple[int, TrialBatch]], steps: int, workers: int, results: queue.Queue[Any], stop: threading.Event
 ) -> None:
-    """The cores' share."""
+    """The batches of the CPU's cores, in a thread of their own."""
 
-    def heed(_: int) -> None:
+    def check_stop(_: int) -> None:
         if stop.is_set():
             raise _Stopped
 
@@ -154,27 +160,29 @@ def _work(
         while batches and not stop.is_set():
             i, batch = batches.popleft()
             traces = simulate_many(
-                batch.world, batch.agents, batch.seeds, steps, marks=batch.marks, workers=workers, progress=heed
+                batch.world, batch.agents, batch.seeds, steps, marks=batch.marks, workers=workers, progress=check_stop
             )
-            landed.put((i, traces))
+            results.put((i, traces))
     except BaseException as error:
-        landed.put(error)
+        results.put(error)
 
 
-Landing = Iterator[tuple[int, list[Traces]] | None]
+Results = Iterator[tuple[int, list[Traces]] | None]
+"Finished batches; None while none has finished for a while."
 
 
-def _named_failures(flights: Landing) -> Landing:
-    """The same, with what numba and the driver raise put into words."""
+def _translate_errors(results: Results) -> Results:
+    """The same results; errors of numba and the driver as our own."""
     try:
-        yield from flights
+        yield from results
     except NumbaError as error:
-        raise InputError("agent", "engine cuda", f"numba cannot compile it for a GPU ({brief(error)})") from None
+        rule = f"numba cannot compile it for a GPU ({error_summary(error)})"
+        raise InputError("agent", "engine cuda", rule) from None
     except Exception as error:
         if not _is_driver_error(error):
             raise
-        kept = "what was finished is kept, and the same command goes on"
-        raise InfrastructureError(f"the GPU failed ({error}); {kept}") from None
+        remedy = "finished cells are kept, and the same command resumes"
+        raise InfrastructureError(f"the GPU failed ({error}); {remedy}") from None
 
 
 def _is_driver_error(error: Exception) -> bool:
@@ -182,93 +190,92 @@ def _is_driver_error(error: Exception) -> bool:
     return type(error).__name__ in ("CudaAPIError", "CudaDriverError", "LinkerError", "NvvmError")
 
 
-def _fly(batches: deque[tuple[int, Batch]], steps: int) -> Landing:
-    """Keep the card full; whoever is done first lands first. None: nobody has landed for a while.
+def _run(batches: deque[tuple[int, TrialBatch]], steps: int) -> Results:
+    """Keep the GPU full, and yield batches as they finish.
 
-    Giving memory back waits for all that flies, so where there is enough of it, that is put off to the end.
+    Freeing device memory waits for every running kernel, so where all batches fit, it is deferred to the end.
     """
-    _give_back()
-    room = MEMORY_SHARE * free_memory_bytes()
+    _release_memory()
+    limit = MEMORY_SHARE * free_memory_bytes()
     try:
-        if sum(_memory_bytes(batch) for _, batch in batches) <= room:
+        if sum(_memory_bytes(batch) for _, batch in batches) <= limit:
             with cuda.defer_cleanup():
-                yield from _fly_within(batches, steps, room)
+                yield from _run_within(batches, steps, limit)
         else:
-            yield from _fly_within(batches, steps, room)
+            yield from _run_within(batches, steps, limit)
     finally:
-        _give_back()
+        _release_memory()
 
 
-def _fly_within(batches: deque[tuple[int, Batch]], steps: int, room: float) -> Landing:
-    """A copy waits behind kernels that have not begun, so all that fits is copied first and launched then.
-
-    The largest worlds begin first: what is left at the end is short.
-    """
-    flights: list[Flight] = []
-    while batches or flights:
-        boarding: list[Flight] = []
-        while batches and len(flights) + len(boarding) < IN_FLIGHT:
+def _run_within(batches: deque[tuple[int, TrialBatch]], steps: int, limit: float) -> Results:
+    """Prepare as many batches as fit into `limit` bytes, start them together, refill when one is done."""
+    running: list[Launch] = []
+    while batches or running:
+        prepared: list[Launch] = []
+        while batches and len(running) + len(prepared) < IN_FLIGHT:
             number, batch = batches[0]
             need = _memory_bytes(batch)
-            waiting = [*flights, *boarding]
-            if waiting and need + sum(flight.memory_bytes for flight in waiting) > room:
+            present = [*running, *prepared]
+            if present and need + sum(launch.memory_bytes for launch in present) > limit:
                 break
             try:
-                boarded = _board(number, batch, steps, need) if batch.agents else None
+                launch = _prepare(number, batch, steps, need) if batch.agents else None
             except Exception as error:
-                if not waiting or "OUT_OF_MEMORY" not in str(error):
+                if not present or "OUT_OF_MEMORY" not in str(error):
                     raise
-                break  # somebody else has it: first let one land
+                break  # another process took the memory: wait until one of ours is done
             batches.popleft()
-            if boarded is None:
+            if launch is None:
                 yield number, []
             else:
-                boarding.append(boarded)
-        for flight in sorted(boarding, key=lambda flight: -flight.batch.world.contexts):
-            flight.launch()
-            flight.landed.record(flight.stream)
-        flights += boarding
-        del boarding
-        if flights:
-            while (place := _first_landed(flights)) is None:
+                prepared.append(launch)
+        # Copies were queued by `_prepare`, kernels start only now: a copy would wait behind kernels that have not
+        # begun. The largest worlds start first, so that what is left at the end is short.
+        for launch in sorted(prepared, key=lambda launch: -launch.batch.world.contexts):
+            launch.start()
+            launch.done.record(launch.stream)
+        running += prepared
+        del prepared  # else a finished batch's buffers would be held until the next round
+        if running:
+            while (place := _first_finished(running)) is None:
                 yield None
-                time.sleep(PAUSE_SECONDS)
-            yield _unloaded(flights.pop(place))
+                time.sleep(POLL_SECONDS)
+            yield _collect(running.pop(place))
 
 
-def _unloaded(flight: Flight) -> tuple[int, list[Traces]]:
-    """What a flight brought; nothing of it is held any longer."""
-    out = flight.out.copy_to_host(stream=flight.stream)
-    flight.stream.synchronize()
-    size = len(flight.batch.seeds)
-    return flight.number, traces_of(out.reshape(-1, size, *out.shape[1:]), flight.batch.seeds, flight.batch.marks)
+def _collect(launch: Launch) -> tuple[int, list[Traces]]:
+    """The results of a finished batch, on the host."""
+    out = launch.out.copy_to_host(stream=launch.stream)
+    launch.stream.synchronize()
+    size = len(launch.batch.seeds)
+    return launch.number, traces_of(out.reshape(-1, size, *out.shape[1:]), launch.batch.seeds, launch.batch.marks)
 
 
-def _give_back() -> None:
-    """Memory that is no longer used but not yet free: `defer_cleanup` leaves it so."""
-    with contextlib.suppress(Exception):  # of numba's own; without it memory is only given back later
+def _release_memory() -> None:
+    """Free device memory that `defer_cleanup` left allocated."""
+    with contextlib.suppress(Exception):  # numba's own internals; without them memory is only freed later
         context = cuda.current_context()
         for owner in (context.memory_manager, context):
             owner.deallocations.clear()
 
 
-def _first_landed(flights: Sequence[Flight]) -> int | None:
-    """The place of one that is done, if there is one."""
-    for place, flight in enumerate(flights):
-        if not hasattr(flight.landed, "query") or flight.landed.query():  # a simulated one is done when launched
+def _first_finished(running: Sequence[Launch]) -> int | None:
+    """The place of a finished batch, if there is one."""
+    for place, launch in enumerate(running):
+        if not hasattr(launch.done, "query") or launch.done.query():  # numba's simulator runs a kernel when it starts
             return place
     return None
 
 
 def free_memory_bytes() -> float:
-    """Free memory of the card; a large number where it is simulated."""
+    """Free memory of the GPU; a large number where it is simulated."""
     try:
         return float(cuda.current_context().get_memory_info()[0])
     except Exception:
         return 1e9
 
 
-def _memory_bytes(batch: Batch) -> int:
+def _memory_bytes(batch: TrialBatch) -> int:
     if not batch.agents:
         return 0
     cells = batch.world.contexts * batch.world.actions
@@ -279,39 +286,48 @@ def _memory_bytes(batch: Batch) -> int:
     return 8 * (trials * int(each) + len(batch.agents) * int(size))
 
 
-def _board(number: int, batch: Batch, steps: int, memory_bytes: int) -> Flight:
-    """Everything that a batch needs, on the card and ready to be launched."""
+def _prepare(number: int, batch: TrialBatch, steps: int, memory_bytes: int) -> Launch:
+    """Copy to the GPU what a batch needs; nothing runs before `Launch.start`."""
     stream = cuda.stream()
     seeds = np.asarray(batch.seeds, dtype=np.int64)
     parameters = np.stack([agent.parameters(batch.world) for agent in batch.agents])
     trials = len(batch.agents) * seeds.size
     out = cuda.device_array((trials, 3, len(batch.marks)), np.float64, stream=stream)
     arrays = [np.asarray(batch.marks, np.int64), *tables_of(batch.world), seeds, parameters]
-    sent = [cuda.to_device(np.ascontiguousarray(array), stream=stream) for array in arrays]
-    orders = [
+    inputs = [cuda.to_device(np.ascontiguousarray(array), stream=stream) for array in arrays]
+    permutations = [
         cuda.device_array((trials, size), np.int64, stream=stream) for size in (batch.world.arms, batch.world.contexts)
     ]
-    board = BOARDS[where(batch.agents[0], batch)]
-    launch, held = board(batch, steps, sent, orders, out, stream)
-    return Flight(number, batch, stream, launch, cuda.event(), out, (*held, *sent, *orders), memory_bytes)
+    prepare = PREPARE[placement(batch.agents[0], batch)]
+    start, states = prepare(batch, steps, inputs=inputs, permutations=permutations, out=out, stream=stream)
+    return Launch(
+        number=number,
+        batch=batch,
+        stream=stream,
+        start=start,
+        done=cuda.event(),
+        out=out,
+        buffers=(*states, *inputs, *permutations),
+        memory_bytes=memory_bytes,
+    )
 
 
-def board_thread(
-    batch: Batch, steps: int, sent: list[Any], orders: list[Any], out: Any, stream: Any
+def prepare_thread(
+    batch: TrialBatch, steps: int, *, inputs: list[Any], permutations: list[Any], out: Any, stream: Any
 ) -> tuple[Callable[[], None], tuple[Any, ...]]:
-    """What launches a batch of trials of any agent, and what must be kept until it lands."""
+    """What starts a batch of trials of any agent, and the device arrays it works in."""
     first, states = states_of(batch, stream)
     agent = batch.agents[0]
     kernel = trial_kernel(agent.act, agent.learn, agent.price)
     blocks = (out.shape[0] + THREADS - 1) // THREADS
 
-    def launch() -> None:
-        kernel[blocks, THREADS, stream](steps, *sent, first, states, *orders, out)
+    def start() -> None:
+        kernel[blocks, THREADS, stream](steps, *inputs, first, states, *permutations, out)
 
-    return launch, (first, states)
+    return start, (first, states)
 
 
-BOARDS = {"thread": board_thread, "warp": gradient_card.board_gradient, "block": sampled_card.board_sampled}
+PREPARE = {"thread": prepare_thread, "warp": gradient_cuda.prepare_gradient, "block": sampled_cuda.prepare_sampled}
 
 
 @lru_cache(maxsize=64)

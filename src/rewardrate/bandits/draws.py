@@ -1,4 +1,4 @@
-"""One draw of the world: reward and seconds of an arm, jointly."""
+"""Sample an arm: reward and seconds, jointly."""
 
 from __future__ import annotations
 

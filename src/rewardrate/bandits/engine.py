@@ -1,4 +1,4 @@
-"""Thousands of trials: the same seeds give the same numbers, however many workers share them."""
+"""Run trials: the same seeds give the same numbers for any number of workers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -29,17 +29,17 @@ STEPS = 30_000  # the paper's horizon
 
 @dataclass(frozen=True, eq=False)
 class Traces:
-    """What trials recorded. Shapes: seeds x marks, but for `steps` (marks) and `seeds`."""
+    """Recorded trials. Shapes: seeds x marks, except `steps` (marks) and `seeds` (seeds)."""
 
     steps: NDArray[np.int64]
-    "The steps at which the trials were looked at (marks)."
+    "The steps that were recorded (marks)."
     seeds: NDArray[np.int64]
     regret: Array
     "Realised: optimal rate * seconds spent - reward earned. Equation (bandit:regret)."
     pseudo_regret: Array
     "Sum of the relative-value gaps of what was played: regret without the noise of the draws."
     price: Array
-    "What the agent thinks a second is worth."
+    "The agent's price of a second: its estimate of the reward rate."
 
     @property
     def final_regret(self) -> Array:
@@ -94,15 +94,17 @@ def simulate_many(
         if not isinstance(agent, Agent):
             raise InputError("agent", agent, "it must be an Agent", "for example NPG(learning_rate=0.3, age=1000)")
     if engine == "cuda":
-        from rewardrate.bandits.cuda import simulate_on_card
+        from rewardrate.bandits.cuda import simulate_on_gpu
 
-        return simulate_on_card(world, agents, seed_n, steps, mark_m)
-    return traces_of(_on_cores(world, agents, seed_n, steps, mark_m, count, progress), seed_n, mark_m)
+        return simulate_on_gpu(world, agents, seed_n, steps, mark_m)
+    out = _on_cores(world, agents, seed_n, steps, marks=mark_m, workers=count, progress=progress)
+    return traces_of(out, seed_n, mark_m)
 
 
 def traces_of(out: Array, seeds: Any, marks: Any) -> list[Traces]:
-    """What the loops wrote (agents x seeds x 3 x marks) as one Traces per agent."""
+    """The loops' output (agents x seeds x 3 x marks) as one Traces per agent."""
     seed_n, mark_m = np.asarray(seeds, np.int64), np.asarray(marks, np.int64)
+    assert np.shape(out)[1:] == (seed_n.size, 3, mark_m.size)
     return [Traces(mark_m, seed_n, part[:, REGRET], part[:, PSEUDO], part[:, PRICE]) for part in out]
 
 
@@ -111,6 +113,7 @@ def _on_cores(
     agents: Sequence[Agent],
     seeds: NDArray[np.int64],
     steps: int,
+    *,
     marks: NDArray[np.int64],
     workers: int,
     progress: Callable[[int], None] | None,
@@ -118,15 +121,14 @@ def _on_cores(
     tables = tables_of(world)
     out = np.zeros((len(agents), seeds.size, 3, marks.size))
     jobs = [(i, j) for i in range(len(agents)) for j in range(seeds.size)]
-    parameters = [agent.parameters(world) for agent in agents]
-    loops = [loop_of(agent) for agent in agents]
+    trials = [Trial(world, agent, loop_of(agent), tables, agent.parameters(world)) for agent in agents]
     done = 0
-    doubts = np.zeros((len(agents), seeds.size), np.int64)
+    unproven_steps = np.zeros((len(agents), seeds.size), np.int64)
 
     def run(job: tuple[int, int]) -> None:
         i, j = job
-        state = one_trial(loops[i], agents[i], world, tables, parameters[i], int(seeds[j]), steps, marks, out[i, j])
-        doubts[i, j] = agents[i].doubts(state)
+        state = one_trial(trials[i], int(seeds[j]), steps, marks=marks, out=out[i, j])
+        unproven_steps[i, j] = agents[i].unproven_steps(state)
 
     def count() -> None:
         nonlocal done
@@ -139,44 +141,47 @@ def _on_cores(
             run(job)
             count()
     else:
-        run(jobs[0])  # compiles once, before the others ask
+        run(jobs[0])  # compiles once, before the threads start
         count()
         with ThreadPoolExecutor(workers) as pool:
             try:
                 for _ in pool.map(run, jobs[1:]):
                     count()
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)  # whoever stops us waits for running trials alone
+                pool.shutdown(wait=False, cancel_futures=True)  # wait for the running trials only
                 raise
-    if doubts.any():
+    if unproven_steps.any():
         words = "%d of %d steps rest on a price that was not proved to be the largest (%s, K = %d, |X| = %d)"
-        log.warning(words, doubts.sum(), len(jobs) * steps, world.family, world.arms, world.contexts)
+        log.warning(words, unproven_steps.sum(), len(jobs) * steps, world.family, world.arms, world.contexts)
     return out
 
 
-def one_trial(
-    loop: Callable[..., None],
-    agent: Agent,
-    world: World,
-    tables: Tables,
-    p: Any,
-    seed: int,
-    steps: int,
-    marks: NDArray[np.int64],
-    out: Array,
-) -> Any:
+class Trial(NamedTuple):
+    """What the trials of one agent on one world share: everything but the seed."""
+
+    world: World
+    agent: Agent
+    loop: Callable[..., None]
+    tables: Tables
+    parameters: Any
+
+
+def one_trial(trial: Trial, seed: int, steps: int, *, marks: NDArray[np.int64], out: Array) -> Any:
     """Run one trial into `out` (3 x marks) and return the agent's state at its end."""
+    world, agent = trial.world, trial.agent
+    assert out.shape == (3, marks.size)
     state = agent.start(world)
     arm_of, context_of = np.empty(world.arms, np.int64), np.empty(world.contexts, np.int64)
     try:
-        loop(seed, steps, marks, *tables, p, state, arm_of, context_of, out)
+        trial.loop(seed, steps, marks, *trial.tables, trial.parameters, state, arm_of, context_of, out)
     except NumbaError as error:
-        raise InputError("agent", agent, f"numba cannot compile its act, learn or price ({brief(error)})") from None
+        rule = f"numba cannot compile its act, learn or price ({error_summary(error)})"
+        raise InputError("agent", agent, rule) from None
     return state
 
 
-def brief(error: NumbaError) -> str:
-    """What numba says, in one line: its first is a headline, the next few name the place."""
+def error_summary(error: NumbaError) -> str:
+    """Numba's message in one line: its first line is a headline, the next few name the place."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[1:4] if len(lines) > 1 else lines)
 
@@ -194,12 +199,12 @@ def check_seeds(seeds: Any) -> NDArray[np.int64]:
         raise InputError("seeds", max(numbers), "a seed must be below 2^63")
     if len(set(numbers)) < len(numbers):
         twice = next(seed for seed in numbers if numbers.count(seed) > 1)
-        raise InputError("seeds", twice, "a seed may stand there once: the same seed is the same trial")
+        raise InputError("seeds", twice, "each seed may be given once: the same seed is the same trial")
     return np.array(numbers, dtype=np.int64)
 
 
 def check_seed_range(name: str, first: int, last: int) -> None:
-    """Seeds from `first` to `last`: below 2^63 and not more than memory holds, said before the work."""
+    """Seeds from `first` to `last`: below 2^63, and no more than memory can hold."""
     if last >= 2**63:
         raise InputError(name, last, "a seed must be below 2^63")
     if last - first >= MOST_SEEDS:
@@ -215,10 +220,10 @@ def check_steps(steps: Any) -> int:
 
 
 def check_marks(marks: Any, steps: int) -> NDArray[np.int64]:
-    """Rising steps within the trial; None: 300 log-spaced ones."""
+    """Increasing steps within the trial; None: 300 log-spaced ones."""
     if marks is None:
         return log_marks(steps)
     numbers = np.array([at_least(f"marks[{i}]", mark, 1) for i, mark in enumerate(marks)], dtype=np.int64)
     if not numbers.size or (np.diff(numbers) <= 0).any() or numbers[-1] > steps:
-        raise InputError("marks", list(marks), f"they must rise and lie between 1 and {steps}")
+        raise InputError("marks", list(marks), f"they must be increasing and lie between 1 and {steps}")
     return numbers

@@ -1,4 +1,4 @@
-"""One world, several agents, the same seeds: the question a theorist asks before the coffee is cold."""
+"""Several agents on one world with the same seeds: a small experiment of seconds to minutes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from rewardrate.bandits.bootstrap import Band, band
 from rewardrate.bandits.engine import Engine, Traces, check_seed_range, check_steps, log_marks
-from rewardrate.bandits.jobs import Batch, run_batches, run_in_processes
+from rewardrate.bandits.jobs import TrialBatch, run_batches, run_in_processes
 from rewardrate.bandits.specs import parse
 from rewardrate.bandits.world import World
 from rewardrate.config import AtLeast
@@ -33,7 +33,7 @@ class ExperimentConfig:
         "spg learning_rate=0.3 age=250",
         "cucb theory",
     )
-    "Agents in words; each must be a single one, not a grid."
+    "Agents as text; each must be a single configuration, not a grid."
     steps: Annotated[int, AtLeast(1)] = 30_000
     "Horizon T."
     first_seed: Annotated[int, AtLeast(0)] = 0
@@ -65,8 +65,8 @@ class ExperimentConfig:
         return World(self.family, self.arms, self.contexts)
 
 
-class Outcome:
-    """What one agent did, with its bands."""
+class AgentResult:
+    """One agent's trials and the band of its regret."""
 
     def __init__(self, label: str, text: str, traces: Traces) -> None:
         self.label, self.text, self.traces = label, text, traces
@@ -94,12 +94,12 @@ def experiment(
     engine: Engine = "auto",
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
-) -> list[Outcome]:
+) -> list[AgentResult]:
     """Every agent on the same seeds, in the order given. On several workers agents run in processes of their own."""
     world, marks = config.world, log_marks(config.steps, 200)
     seeds = range(config.first_seed, config.first_seed + config.seeds)
     specs = [parse(text) for text in config.agents]
-    batches = [Batch(world, spec.agents(world), seeds, marks) for spec in specs]
+    batches = [TrialBatch(world, spec.agents(world), seeds, marks) for spec in specs]
     if engine != "cuda" and workers > 1 and len(batches) > 1:
         finished = run_in_processes(batches, config.steps, workers)
     else:
@@ -109,4 +109,4 @@ def experiment(
         found[i] = traces[0]
         if progress:
             progress(len(found) * config.seeds)
-    return [Outcome(spec.label, spec.text, found[i]) for i, spec in enumerate(specs)]
+    return [AgentResult(spec.label, spec.text, found[i]) for i, spec in enumerate(specs)]

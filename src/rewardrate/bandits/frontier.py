@@ -9,12 +9,12 @@ agree with u. A step in context x agrees when the arm it played was u(x), so eac
 of cell (x, u(x)): sums, not means. An arm that was never played adds nothing to any of them; a policy that no step
 agrees with has index -inf. Paper, equations (bandit:rate), (eq:omega) and (eq:b-width).
 
-The search keeps a value f that some policy has and looks for a policy that beats it (`bounds` has the mathematics).
-All policies together are one part; a part is bounded by scans of its cells, each of which also proposes a policy and
-drops arms that no better policy can have. What is left is split, in s = D / sqrt(T) or by the arms of one context,
-whichever makes the bound looser. When no part is left, f is the maximum. Parts are dropped only when their bound is
-below zero by more than rounding can account for, and every candidate is evaluated by adding over contexts in order,
-so f has the bits that a brute force has.
+This is a branch and bound. It keeps a value f that some policy has and looks for a policy that beats it (`bounds` has
+the mathematics). All policies together are one part (a node of the search tree); a part is bounded by scans of its
+cells, each of which also proposes a policy and drops arms that no better policy can have. What is left is split, in
+s = D / sqrt(T) or by the arms of one context, whichever makes the bound looser. When no part is left, f is the maximum.
+Parts are dropped only when their bound is below zero by more than rounding can account for, and every candidate is
+evaluated by adding over contexts in order, so f has the bits that a brute force has.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewardrate.bandits.bounds import bring_first, keep_near, other_group, policy_index, ranges, relax, split_arms
-from rewardrate.bandits.fronts import COUNT, DEPTH, NOBODY, exact, new_frontier, put
+from rewardrate.bandits.bounds import bring_first, other_group, policy_index, prune_arms, ranges, relax, split_arms
+from rewardrate.bandits.compiled import exact
+from rewardrate.bandits.fronts import COUNT, DEPTH, NO_ARM, new_frontier, set_totals
 from rewardrate.errors import InputError
 
 PARTS = 20_000  # a search in the worlds of the paper takes 2 to 40
@@ -35,6 +36,8 @@ TIES = 5_000  # parts after which policies that differ by rounding alone are no 
 ROUNDS = 24  # scans of a part before it is split
 ROUNDING = 2e-15  # of a sum's size and per term: several times what two ways of adding can differ by
 LARGEST = 1e50  # beyond, products of totals would leave the range of floats
+# Numbers of a part: its interval of s, the slope d of its tangent plane, the s of the policy that has the bound, how
+# much looser the chord is than the tangent plane there, and the largest R, D and T (for rounding).
 LOW, HIGH, SLOPE, AT, LOOSE, REWARD_SIZE, SECONDS_SIZE, COUNT_SIZE = range(8)
 
 
@@ -52,7 +55,7 @@ def log_policies(contexts: float, actions: float) -> float:
 
 
 @exact
-def narrow(point: Any, live: Any, part: Any, root: float) -> bool:
+def shrink_interval(point: Any, live: Any, part: Any, root: float) -> bool:
     """Shrink the interval of s = D / sqrt(T) to what the live arms allow. False if nothing is left."""
     reward, least_seconds, seconds, least_count, count = ranges(point, live)
     part[REWARD_SIZE], part[SECONDS_SIZE], part[COUNT_SIZE] = reward, seconds, count
@@ -69,45 +72,56 @@ def narrow(point: Any, live: Any, part: Any, root: float) -> bool:
 
 
 @exact
-def settle(frontier: Any, now: int, kappa: float, f: float, ties: bool) -> tuple[float, bool]:
+def bound_part(frontier: Any, now: int, kappa: float, f: float, ties: bool) -> tuple[float, bool]:
     """Scan one part until it has no arms to spare, its bound is below zero, or scans no longer help.
 
-    Returns f, raised where a scan met a better policy, and whether something is left. The part then holds where the
-    policy of its bound lies (AT) and which inequality makes it look better than it is: the chord where LOOSE > 0.
+    Returns f, raised where a scan met a better policy, and whether anything is left. The part then holds the s of the
+    policy that has the bound (AT), and which inequality makes it look better than it is: the chord where LOOSE > 0.
     """
+    # Each round is one scan of the cells: the bound of `bounds` for the present interval [low, high] of s and slope d,
+    # and the policy (R, D, T) that attains it. The policy is a candidate for f, and tells what to tighten next.
     point, arm, live, part = frontier.point, frontier.arm, frontier.live[now], frontier.part[now]
     root, least, most, dropped = math.sqrt(kappa), 0.0, np.inf, 1
     part[LOOSE] = -1.0
     for _ in range(ROUNDS):
-        if dropped > 0 and not narrow(point, live, part, root):
+        if dropped > 0 and not shrink_interval(point, live, part, root):
             return f, False
         low, high, d, before = part[LOW], part[HIGH], part[SLOPE], f
+        # One of the first two parts is unbounded above: its chord degenerates to s >= low (tilt = 0), and R - f D is
+        # bounded.
         tilt = root / (low + high)
         shift = tilt * low * high if high < np.inf else root * low
         alpha, beta = f + 2.0 * tilt * d, tilt * d * d
         bound, R, D, T = relax(point, arm, live, alpha, beta)
+        # Rounding of the sums is proportional to the size of what is summed. A part is dropped only if its bound is
+        # below zero by more than that, or, after TIES parts, if nothing but rounding is left to find in it.
         terms = part[REWARD_SIZE] + (abs(f) + 2.0 * tilt * d) * part[SECONDS_SIZE] + beta * part[COUNT_SIZE] + shift
         rounding = ROUNDING * (live.size + 8) * terms
         limit = bound - shift + rounding
         if T > 0.0 and R / D - math.sqrt(kappa / T) > f:
             f = R / D - math.sqrt(kappa / T)
             for x in range(live.size):
-                frontier.best[x] = arm[x, 0]
+                frontier.best[x] = arm[x, 0]  # `relax` has moved the policy's arms to the first places
         if limit < 0.0 or (limit < 2.0 * rounding and not ties):
             return f, False
-        dropped, spare = keep_near(point, arm, live, alpha, beta, limit)
+        dropped, spare = prune_arms(point, arm, live, alpha, beta, limit)
         if spare == 0:
             return f, False
         if high == np.inf:
+            # gain <= limit + shift - sqrt(kappa) s: beyond this s nothing is to be gained.
             part[HIGH] = (limit + shift) / root
         elif root == 0.0 or T == 0.0:
             if dropped == 0 and f == before:
                 break
         else:
+            # How far each inequality is from equality at this policy, in s^2: the chord by (s - low) (high - s), the
+            # tangent plane by (D - d T)^2 / T.
             off = D - d * T
             part[AT] = D / math.sqrt(T)
             part[LOOSE] = (part[AT] - low) * (high - part[AT]) - off * off / T
-            if part[LOOSE] < 0.0:  # another slope may help: the best one lies on the side of this policy's D / T
+            if part[LOOSE] < 0.0:
+                # The tangent plane is the looser one: move d towards this policy's D / T. The best slope lies between
+                # `least` and `most`; bisect where D / T is not inside.
                 least, most = (d, most) if off > 0.0 else (least, d)
                 if most - least < 1e-6 * d:
                     break
@@ -118,14 +132,14 @@ def settle(frontier: Any, now: int, kappa: float, f: float, ties: bool) -> tuple
 
 
 @exact
-def divide(frontier: Any, now: int, new: int) -> None:
-    """Split a part in two: one stays in its place, the other becomes part `new`."""
+def split_part(frontier: Any, now: int, new: int) -> None:
+    """Branch: split a part in two, one in its place, the other as part `new`; in s where the chord is loose."""
     live, part, split = frontier.live, frontier.part, frontier.split
     for x in range(live.shape[1]):
         live[new, x] = live[now, x]
     for i in range(part.shape[1]):
         part[new, i] = part[now, i]
-    split[new, 0] = NOBODY
+    split[new, 0] = NO_ARM
     if part[now, LOOSE] > 0.0:
         part[now, LOW] = part[new, HIGH] = part[now, AT]
     else:
@@ -142,11 +156,13 @@ def search(frontier: Any, kappa: float, f: float, goal: float, seconds: float, c
     """
     live, part, split = frontier.live, frontier.part, frontier.split
     at = seconds / math.sqrt(count)
+    # Two parts to begin with: below and above the s of the policy that is known to be good, where most searches end.
+    # The stack holds parts depth first, the deepest last.
     for now in range(2):
         for x in range(frontier.size.size):
             live[now, x] = frontier.size[x]
         part[now, LOW], part[now, HIGH], part[now, SLOPE] = (0.0, at, seconds / count)
-        split[now, 0] = NOBODY
+        split[now, 0] = NO_ARM
     waiting = 1
     if kappa > 0.0:
         part[0, LOW], part[0, HIGH] = at, np.inf
@@ -156,10 +172,10 @@ def search(frontier: Any, kappa: float, f: float, goal: float, seconds: float, c
         seen += 1
         now = waiting - 1
         x = split[now, 0]
-        if x != NOBODY:
+        if x != NO_ARM:  # the first group of this context is done: the part comes back with the second
             live[now, x] = other_group(frontier.point, frontier.arm, x, split[now, 1], live[now, x])
-            split[now, 0] = NOBODY
-        f, left = settle(frontier, now, kappa, f, seen <= TIES)
+            split[now, 0] = NO_ARM
+        f, left = bound_part(frontier, now, kappa, f, seen <= TIES)
         if f >= goal:
             break
         if not left:
@@ -167,7 +183,7 @@ def search(frontier: Any, kappa: float, f: float, goal: float, seconds: float, c
         elif seen >= parts or waiting == DEPTH:
             break
         else:
-            divide(frontier, now, waiting)
+            split_part(frontier, now, waiting)
             waiting += 1
     frontier.parts[0] = seen
     return f, waiting == 0 or f >= goal
@@ -242,7 +258,7 @@ def best_policy(reward: ArrayLike, seconds: ArrayLike, count: ArrayLike, kappa: 
     frontier = new_frontier(contexts, actions)
     for x in range(contexts):
         for a in range(actions):
-            put(frontier, x, a, *total[x, :, a])
+            set_totals(frontier, x, a, *total[x, :, a])
     index, proven = maximise(frontier, float(kappa), -np.inf, parts)
     seen = int(frontier.parts[0])
     if proven and index > -np.inf:

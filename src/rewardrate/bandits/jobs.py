@@ -1,4 +1,4 @@
-"""Batches of trials on what there is: threads, processes, one GPU, a cluster. Results come as they are finished."""
+"""Batches of trials on threads, processes, one GPU or a cluster; results are yielded as they finish."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewardrate.errors import InputError
 Finished = Iterator[tuple[int, list[Traces]]]
 
 
-class Batch(NamedTuple):
+class TrialBatch(NamedTuple):
     """Several agents on one world and the same seeds."""
 
     world: World
@@ -26,21 +26,22 @@ class Batch(NamedTuple):
 
 
 def run_batches(
-    batches: Sequence[Batch],
+    batches: Sequence[TrialBatch],
     steps: int,
     *,
     engine: Engine = "auto",
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Finished:
-    """(number of the batch, one Traces per agent) for every batch. `progress` hears the trials done in the current one.
+    """(number of the batch, one Traces per agent) for every batch. `progress` is called with the trials done in the
+    current one.
 
-    Engine "cuda" is one GPU with the cores beside it, "ray" a cluster: there they come back as they end.
+    Engine "cuda" is one GPU and the CPU's cores, "ray" a cluster: there batches come in the order in which they end.
     """
     if engine == "cuda":
-        from rewardrate.bandits.cuda import run_on_card
+        from rewardrate.bandits.cuda import run_on_gpu
 
-        yield from run_on_card(batches, steps, workers)
+        yield from run_on_gpu(batches, steps, workers)
         return
     if engine == "ray":
         from rewardrate.bandits.cluster import run_on_ray
@@ -52,9 +53,13 @@ def run_batches(
 
 
 def run_batch(
-    batch: Batch, steps: int, engine: Engine = "auto", workers: int = 1, progress: Callable[[int], None] | None = None
+    batch: TrialBatch,
+    steps: int,
+    engine: Engine = "auto",
+    workers: int = 1,
+    progress: Callable[[int], None] | None = None,
 ) -> list[Traces]:
-    """One batch, here and now."""
+    """Run one batch in this process."""
     if not batch.agents:
         return []
     return simulate_many(
@@ -69,8 +74,8 @@ def run_batch(
     )
 
 
-def run_in_processes(batches: Sequence[Batch], steps: int, processes: int) -> Finished:
-    """Every batch in a process of its own kind: compiling takes seconds, and two processes compile at the same time."""
+def run_in_processes(batches: Sequence[TrialBatch], steps: int, processes: int) -> Finished:
+    """Every batch in a process: compiling takes seconds, and processes compile at the same time."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max(1, min(processes, len(batches))), mp_context=spawn) as pool:
         waiting = {pool.submit(run_batch, batch, steps): i for i, batch in enumerate(batches)}

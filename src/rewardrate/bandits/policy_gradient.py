@@ -1,7 +1,8 @@
-"""Softmax policies that follow the gradient of the relative reward: what NPG and SPG share.
+"""Softmax policies on the gradient of the relative reward: what NPG and SPG share.
 
-State: the estimator's memory (whose first number is the price), the chances of the last context drawn, then logits,
-mean rewards, mean seconds and counts, contexts x actions each. Paper, equations (bandit:softmax), (bandit:update).
+State: the estimator's memory (whose first number is the price), the unnormalised probabilities of the last context,
+then logits, mean rewards, mean seconds and counts, contexts x actions each. Paper, equations (bandit:softmax),
+(bandit:update).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 SLOTS, EVERY = 128, 8  # accumulator slots; a refit at every eighth step that feeds one
 # Places in the parameters, after the estimator's settings.
 RATE, NATURAL, ACTIONS, CELLS, MEMORY, NUMBERS = (SETTINGS + i for i in range(6))
-FLOOR = -40.0  # exp of less is nothing beside 1 in 64-bit numbers
+FLOOR = -40.0  # exp of less is lost beside 1 in 64-bit arithmetic
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ def exp_below(x: float) -> float:
 
     exp(x) = (exp(x / 256))^256, and x / 256 lies within 0.16 of zero.
     """
+    # Unlike math.exp it has no branches or table lookups, so numba vectorises loops over it.
     y = max(x, FLOOR) / 256.0
     e = 1.0 + y * (1.0 + y * (1 / 2 + y * (1 / 6 + y * (1 / 24 + y * (1 / 120 + y * (1 / 720 + y * (1 / 5040)))))))
     e = e + y * y * y * y * y * y * y * y * (1 / 40320 + y * (1 / 362880))
@@ -127,7 +129,7 @@ def inverted(chance: Any, left: float) -> Any:
 
 @jit
 def learn(t: Any, x: Any, action: Any, reward: float, seconds: float, key: Any, state: Any, p: Any) -> None:
-    """Feed the estimator if the action was greedy; then the cell's means; then the logits of the context.
+    """Update the estimator if the action was greedy; then the cell's means; then the logits of the context.
 
     The natural gradient adds learning_rate * (Q - pi'Q) to the logits; the constant pi'Q moves no softmax and is left
     out. The standard gradient adds learning_rate * pi * (Q - pi'Q). Q is 0 where nothing is known.

@@ -1,4 +1,4 @@
-"""What a policy-gradient agent thinks a second is worth: the estimators of `rates`, compiled, on gated slots.
+"""The price of a second in a policy-gradient agent: the estimators of `rates`, compiled, fed with greedy steps.
 
 The estimator's memory is a stretch of the agent's state, `memory`; its settings a stretch of the agent's parameters,
 `settings`. Both are float64 vectors; the names below are places in them. Paper, section "Bandit Baselines".
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rewardrate.bandits.batch_rates import WEIGHTS, charged_rate
 from rewardrate.bandits.compiled import jit
-from rewardrate.bandits.team import LANES, lane, together, whole
+from rewardrate.bandits.lanes import LANES, lane, sum_lanes, sync_lanes
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Estimator, Fixed, RobbinsMonro, Totals
 
@@ -22,15 +22,15 @@ Array = NDArray[np.float64]
 
 # Settings: which estimator, the slots, and up to nine numbers of its own.
 KIND, SLOTS, AGE, EVERY, OWN, SETTINGS = 0, 1, 2, 3, 4, 16
-KIND_NIW, KIND_WALK, KIND_TOTALS, KIND_FIXED = 0.0, 1.0, 2.0, 3.0
-# Memory: the price, whose turn it is, how many slots are filled, attempts since the last fit, then the posterior.
+KIND_NIW, KIND_ROBBINS_MONRO, KIND_TOTALS, KIND_FIXED = 0.0, 1.0, 2.0, 3.0
+# Memory: the price, the next slot, how many slots are filled, sums since the last fit, then the posterior.
 PRICE, TURN, FILLED, FRESH_REWARD, FRESH_SECONDS, FRESH_COUNT, POSTERIOR, HEAD = 0, 1, 2, 3, 4, 5, 6, 16
 
 
 def settings_of(estimator: Estimator, slots: int, age: int, every: int) -> Array:
-    """The estimator's settings as numbers; InputError for one that has no compiled twin."""
+    """The estimator's settings as numbers; InputError for one that is not compiled here."""
     numbers = np.zeros(SETTINGS)
-    kinds = {NIW: KIND_NIW, RobbinsMonro: KIND_WALK, Totals: KIND_TOTALS, Fixed: KIND_FIXED}
+    kinds = {NIW: KIND_NIW, RobbinsMonro: KIND_ROBBINS_MONRO, Totals: KIND_TOTALS, Fixed: KIND_FIXED}
     if type(estimator) not in kinds:
         known = ", ".join(kind.__name__ for kind in kinds)
         raise InputError("estimator", estimator, f"the laboratory compiles {known}", "or write an agent of your own")
@@ -52,13 +52,13 @@ def settings_of(estimator: Estimator, slots: int, age: int, every: int) -> Array
 
 def memory_of(estimator: Estimator, slots: int) -> Array:
     """The estimator's memory before the first sample."""
-    room = 0
+    largest = 0  # rates that the quantile depends on: space for them behind the weights
     posterior = np.zeros(HEAD - POSTERIOR)
     if isinstance(estimator, NIW):
-        room = estimator.batches - int(estimator.quantile * (estimator.batches - 1))
+        largest = estimator.batches - int(estimator.quantile * (estimator.batches - 1))
         prior = (estimator.kappa0, estimator.nu0, *estimator.mu0, estimator.psi0, 0.0, estimator.psi0)
         posterior[: len(prior)] = prior
-    memory = np.zeros(HEAD + 4 * slots + WEIGHTS + room)
+    memory = np.zeros(HEAD + 4 * slots + WEIGHTS + largest)
     memory[POSTERIOR:HEAD] = posterior
     if isinstance(estimator, Fixed):
         memory[PRICE] = estimator.estimate.rate
@@ -67,18 +67,18 @@ def memory_of(estimator: Estimator, slots: int) -> Array:
 
 @jit
 def feed(memory: Any, settings: Any, t: Any, reward: float, seconds: float, key: Any) -> None:
-    """A greedy sample: into the slot whose turn it is, and a refit on every eighth step that comes here.
+    """Add a greedy sample, and refit at every step whose number is a multiple of EVERY (8). Paper, "Bandit Baselines".
 
-    A slot older than `age` steps restarts from zero at its turn. Needs two slots with something in them.
+    A slot older than `age` steps restarts from zero at its next sample. A refit needs two filled slots.
     """
     if lane() == 0:
-        enter(memory, settings, t, reward, seconds)
-    together()
+        add_sample(memory, settings, t, reward, seconds)
+    sync_lanes()
     if t % int(settings[EVERY]) == 0 and memory[FILLED] >= 2.0:
         if settings[KIND] == KIND_NIW:
             fit_niw(memory, settings, key)
-        elif settings[KIND] == KIND_WALK and lane() == 0:
-            fit_walk(memory, settings)
+        elif settings[KIND] == KIND_ROBBINS_MONRO and lane() == 0:
+            fit_robbins_monro(memory, settings)
         elif settings[KIND] == KIND_TOTALS and lane() == 0:
             fit_totals(memory, settings)
         if lane() == 0:
@@ -86,8 +86,8 @@ def feed(memory: Any, settings: Any, t: Any, reward: float, seconds: float, key:
 
 
 @jit
-def enter(memory: Any, settings: Any, t: Any, reward: float, seconds: float) -> None:
-    """A sample, into the slot whose turn it is and into the sums since the last fit."""
+def add_sample(memory: Any, settings: Any, t: Any, reward: float, seconds: float) -> None:
+    """Add a sample to the next slot, in rotation, and to the sums since the last fit."""
     slots = int(settings[SLOTS])
     slot = int(memory[TURN])
     totals = memory[HEAD : HEAD + slots]
@@ -109,14 +109,20 @@ def enter(memory: Any, settings: Any, t: Any, reward: float, seconds: float) -> 
 
 @jit
 def fit_niw(memory: Any, settings: Any, key: Any) -> None:
-    """Discount the posterior, add the slots by conjugacy, charge a quantile of the predictive's batch rates."""
+    """Discount the posterior, add the slots by conjugacy, charge a quantile of the predictive's batch rates.
+
+    `rates.NIW` without arrays: x is a slot's total reward, y the log of its total seconds. Paper, equations
+    (method:niw) and (method:rate).
+    """
+    # Sums over the slots, shared by the lanes: first the means, then the scatter around them (one pass over squares
+    # would cancel where seconds hardly vary).
     n, slots = int(memory[FILLED]), int(settings[SLOTS])
     totals, logs = memory[HEAD : HEAD + slots], memory[HEAD + 2 * slots : HEAD + 3 * slots]
     mean_x, mean_y = 0.0, 0.0
     for i in range(lane(), n, LANES):
         mean_x += totals[i]
         mean_y += logs[i]
-    mean_x, mean_y, _, _ = whole(mean_x, mean_y, 0.0, 0.0)
+    mean_x, mean_y, _, _ = sum_lanes(mean_x, mean_y, 0.0, 0.0)
     mean_x /= n
     mean_y /= n
     xx, xy, yy = 0.0, 0.0, 0.0
@@ -125,7 +131,8 @@ def fit_niw(memory: Any, settings: Any, key: Any) -> None:
         xx += x * x
         xy += x * y
         yy += y * y
-    xx, xy, yy, _ = whole(xx, xy, yy, 0.0)
+    xx, xy, yy, _ = sum_lanes(xx, xy, yy, 0.0)
+    # Conjugate update of the prior: the last posterior with its pseudo-counts discounted by the forgetting factor.
     own, old = settings[OWN:], memory[POSTERIOR:]
     keep = own[0]
     kappa, nu = keep * old[0], max(keep * old[1], own[3])
@@ -138,29 +145,30 @@ def fit_niw(memory: Any, settings: Any, key: Any) -> None:
     mu_y = (kappa * old[3] + n * mean_y) / (kappa + n)
     kappa += n
     nu += n
-    together()
+    sync_lanes()  # every lane has read the old posterior
     if lane() == 0:
         old[0], old[1], old[2], old[3], old[4], old[5], old[6] = kappa, nu, mu_x, mu_y, psi_xx, psi_xy, psi_yy
+    # The posterior predictive is a bivariate Student-t with nu - d + 1 degrees of freedom, d = 2.
     dof = nu - 1.0
     wide = (kappa + 1.0) / (kappa * dof)
     scale = (psi_xx * wide, psi_xy * wide, psi_yy * wide)
-    room = memory[HEAD + 4 * slots :]
-    rate = charged_rate((mu_x, mu_y), scale, dof, n, int(own[1]), own[2], own[4], key, room)
+    scratch = memory[HEAD + 4 * slots :]
+    rate = charged_rate((mu_x, mu_y), scale, dof, n, int(own[1]), own[2], own[4], key, scratch)
     if lane() == 0:
         memory[PRICE] = max(0.0, rate)
 
 
 @jit
-def fit_walk(memory: Any, settings: Any) -> None:
-    """Robbins and Monro's step on the samples since the last fit: `rates.RobbinsMonro`."""
-    own, walk = settings[OWN:], memory[POSTERIOR:]  # updates, rate, mean seconds
-    step = max(own[1], (walk[0] + 1.0) ** -own[0])
+def fit_robbins_monro(memory: Any, settings: Any) -> None:
+    """A Robbins-Monro step on the samples since the last fit: `rates.RobbinsMonro`."""
+    own, state = settings[OWN:], memory[POSTERIOR:]  # updates, rate, mean seconds
+    step = max(own[1], (state[0] + 1.0) ** -own[0])
     count = memory[FRESH_COUNT]
     seconds = memory[FRESH_SECONDS] / count
-    walk[2] += step * (seconds - walk[2])
-    walk[1] += step / walk[2] * (memory[FRESH_REWARD] / count - walk[1] * seconds)
-    walk[0] += 1.0
-    memory[PRICE] = max(0.0, walk[1])
+    state[2] += step * (seconds - state[2])
+    state[1] += step / state[2] * (memory[FRESH_REWARD] / count - state[1] * seconds)
+    state[0] += 1.0
+    memory[PRICE] = max(0.0, state[1])
 
 
 @jit

@@ -1,10 +1,10 @@
-"""The file of a study: SQLite, one transaction per cell, so that a killed study goes on where it stopped.
+"""The file of a study: SQLite, one transaction per cell, so that a killed study resumes where it stopped.
 
 tuning      one row per cell and configuration: median, mean and all final regrets on the tuning seeds
 evaluation  one row per cell and held-out seed: regret, pseudo-regret and price at the horizon
 curves      one row per cell and mark: mean over seeds and its band, of regret, pseudo-regret and price
-cells       what is done, how long it took and where
-about       the recipe and the versions it was made with
+cells       finished cells, their seconds and engine
+about       the recipe, and the versions of the software
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Results:
 
     @classmethod
     def create(cls, path: Path, recipe: str, about: dict[str, str]) -> Results:
-        """Open the study at `path` to write, or begin it there; one process at a time.
+        """Open the study at `path` for writing, or create it; one process at a time.
 
-        One made with another recipe is refused, and left as it is.
+        A study of another recipe is refused and not changed.
         """
         lock = _locked(path)
         try:
@@ -121,7 +121,7 @@ class Results:
         except sqlite3.Error as error:
             if connection:
                 connection.close()
-            remedy = "move it away and run the study again; cells are computed anew"
+            remedy = "move it away and run the study again; cells are computed again"
             raise InputError("results", str(path), f"it is damaged, or no study ({error})", remedy) from None
         if not found or found[0] != FORMAT or damage != "ok":
             connection.close()
@@ -129,7 +129,7 @@ class Results:
         return cls(path, connection)
 
     def about(self) -> dict[str, str]:
-        """What the file says of itself."""
+        """Format, recipe and versions."""
         return dict(self._connection.execute("SELECT name, value FROM about"))
 
     def done(self, phase: str) -> set[Cell]:
@@ -161,11 +161,12 @@ class Results:
         phase: str,
         cell: Cell,
         tables: dict[str, Iterable[Sequence[Any]]],
+        *,
         trials: int,
         seconds: float,
         engine: str,
     ) -> None:
-        """Everything of one finished cell in one transaction: all of it is there, or nothing."""
+        """Write one finished cell in one transaction."""
         try:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -177,11 +178,11 @@ class Results:
                 done = (phase, *cell, trials, seconds, engine)
                 self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", done)
         except sqlite3.Error as error:
-            remedy = "what is in it stays; the same command goes on from there"
+            remedy = "finished cells are kept, and the same command resumes"
             raise InputError("results", str(self.path), f"a cell cannot be written ({error})", remedy) from None
 
     def close(self) -> None:
-        """Close the file, and let others write it."""
+        """Close the file and release its lock."""
         self._connection.close()
         if self._lock is not None:
             self._lock.close()
@@ -199,7 +200,7 @@ def blob(values: NDArray[np.float64]) -> bytes:
 
 
 def _locked(path: Path) -> IO[bytes]:
-    """The lock of a study, which ends with the process that holds it."""
+    """The lock of a study; the operating system releases it when the process ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.with_name(f"{path.name}.lock").open("ab")

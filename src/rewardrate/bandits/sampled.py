@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.bandits.compiled import exact, exact_inline
 from rewardrate.bandits.counter import bits
-from rewardrate.bandits.fronts import COUNT, NOBODY, REWARD, SECONDS, exact, exact_inside
+from rewardrate.bandits.fronts import COUNT, NO_ARM, REWARD, SECONDS
 
 POLICIES = 2048
 HALF = np.uint64(32)
@@ -22,12 +23,12 @@ LOWER = np.uint64(0xFFFFFFFF)
 
 
 class Seen(NamedTuple):
-    """Totals of the arms played so far, side by side, so that a draw needs one look into memory."""
+    """Totals of the arms played so far, side by side, so that a draw reads one place in memory."""
 
     cell: NDArray[np.float64]
-    "contexts x actions x 4: reward, seconds, count and nothing, in the order in which arms were first played."
+    "contexts x actions x 4: reward, seconds, count and padding, in the order in which arms were first played."
     row: NDArray[np.int64]
-    "contexts x actions: where an arm stands in `cell`, NOBODY before it was played."
+    "contexts x actions: row of an arm in `cell`; NO_ARM before it was played."
     size: NDArray[np.int64]
     "contexts: how many arms were played."
 
@@ -36,15 +37,15 @@ def new_seen(contexts: int, actions: int) -> Seen:
     """Nothing played yet."""
     return Seen(
         cell=np.zeros((contexts, actions, 4)),
-        row=np.full((contexts, actions), NOBODY, np.int64),
+        row=np.full((contexts, actions), NO_ARM, np.int64),
         size=np.zeros(contexts, np.int64),
     )
 
 
 @exact
 def record_seen(seen: Any, x: int, a: int, reward: float, seconds: float) -> None:
-    """One attempt: arm a was played in context x."""
-    if seen.row[x, a] == NOBODY:
+    """Add a step: arm a was played in context x."""
+    if seen.row[x, a] == NO_ARM:
         seen.row[x, a] = seen.size[x]
         seen.size[x] += 1
     j = seen.row[x, a]
@@ -53,7 +54,7 @@ def record_seen(seen: Any, x: int, a: int, reward: float, seconds: float) -> Non
     seen.cell[x, j, COUNT] += 1.0
 
 
-@exact_inside
+@exact_inline
 def sampled_policy(cell: Any, size: Any, key: Any, i: int) -> tuple[float, float, float]:
     """(R, D, T) of policy i of a stream: each half of a 64-bit number decides the arm of one context.
 
@@ -81,7 +82,7 @@ def sampled_policy(cell: Any, size: Any, key: Any, i: int) -> tuple[float, float
 
 @exact
 def sampled_index(seen: Any, key: Any, policies: int, kappa: float) -> float:
-    """The largest index R / D - sqrt(kappa / T) of the first `policies` of a stream; -inf before the first attempt."""
+    """The largest index R / D - sqrt(kappa / T) of the first `policies` of a stream; -inf before the first step."""
     best, cell, size = -np.inf, seen.cell, seen.size
     for i in range(policies):
         reward, seconds, count = sampled_policy(cell, size, key, i)

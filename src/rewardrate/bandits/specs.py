@@ -1,11 +1,11 @@
-"""Agents in words, one grammar for recipes and the command line.
+"""Agents as text: one grammar for recipes and the command line.
 
 npg learning_rate=0.3 age=1000                     one agent
 npg learning_rate=0.03,0.1,0.3 age=60,125,250      a grid of nine: every combination
 npg learning_rate=0.3 age=1000 estimator=totals as=npg-totals
-cucb theory                                        constants of the theory
+cucb theory                                        the constants of its regret bound
 cucb c1=0.01,0.1,1 c2=0.001,0.01 policies=2048
-my_module:MyAgent setting=1,2                      one of your own
+my_module:MyAgent setting=1,2                      an agent of your own
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Spec:
 
 
 def parse(text: str) -> Spec:
-    """A spec from words; InputError names the word that is wrong."""
+    """A spec from text; InputError names the word that is wrong."""
     words = text.split() if isinstance(text, str) else []
     if not words:
         raise InputError("agent", text, "it must name an agent", "for example 'npg learning_rate=0.3 age=1000'")
@@ -84,14 +84,14 @@ def parse(text: str) -> Spec:
             raise InputError(f"agent setting {name}", values, rule, "" if name in grid else did_you_mean(name, known))
         else:
             grid[name] = tuple(_value(part) for part in values.split(","))
-    _need(maker, grid, text)
+    _check_required(maker, grid, text)
     return Spec(
         label or " ".join([words[0], *(["theory"] if theory else [])]), agent, tuple(grid.items()), theory, text
     )
 
 
-def _need(maker: Any, grid: dict[str, tuple[Any, ...]], text: str) -> None:
-    """Settings without a default must be there."""
+def _check_required(maker: Any, grid: dict[str, tuple[Any, ...]], text: str) -> None:
+    """InputError where a setting without a default is missing."""
     for name, parameter in inspect.signature(maker).parameters.items():
         if name not in ("self", "world") and parameter.default is inspect.Parameter.empty and name not in grid:
             raise InputError("agent", text, f"it needs {name}=...")
@@ -104,5 +104,5 @@ def _value(word: str) -> Any:
 
 
 def settings_text(settings: dict[str, Any]) -> str:
-    """Settings as JSON with sorted keys: how results name a configuration."""
+    """Settings as JSON with sorted keys: a configuration's name in the results."""
     return json.dumps(settings, sort_keys=True)

@@ -16,7 +16,7 @@ from rewardrate import __version__, config
 from rewardrate.bandits.agents import Agent
 from rewardrate.bandits.bootstrap import band
 from rewardrate.bandits.engine import Engine, Traces, check_seed_range, check_steps, log_marks
-from rewardrate.bandits.jobs import Batch, run_batches
+from rewardrate.bandits.jobs import TrialBatch, run_batches
 from rewardrate.bandits.results import Cell, Results, blob
 from rewardrate.bandits.specs import Spec, parse, settings_text
 from rewardrate.bandits.world import World
@@ -40,7 +40,7 @@ class StudyConfig:
         "cucb theory",
         "cucb c1=0.01,0.1,1,10,100 c2=0.0001,0.001,0.01,0.1,1",
     )
-    "Agents in words, with the values to try; a grid of one is not tuned."
+    "Agents as text, with the values to try; a grid of one is not tuned."
     steps: Annotated[int, AtLeast(1)] = 30_000
     "Horizon T."
     marks: Annotated[int, AtLeast(1)] = 300
@@ -48,7 +48,7 @@ class StudyConfig:
     tuning_seeds: tuple[int, int] = (900, 929)
     "First and last seed of tuning."
     evaluation_seeds: tuple[int, int] = (0, 99)
-    "First and last seed of evaluation; must not meet the tuning seeds."
+    "First and last seed of evaluation; must not overlap the tuning seeds."
     resamples: Annotated[int, AtLeast(1)] = 2000
     "Bootstrap resamples behind a band."
     level: Annotated[float, Between(0.01, 0.999)] = 0.95
@@ -64,7 +64,7 @@ class StudyConfig:
             if not values:
                 raise InputError(name, values, "there must be at least one")
             if len(set(values)) < len(values):
-                raise InputError(name, list(values), "each may stand there once")
+                raise InputError(name, list(values), "each may be given once")
         for name in ("tuning_seeds", "evaluation_seeds"):
             first, last = getattr(self, name)
             if not 0 <= first <= last:
@@ -77,7 +77,7 @@ class StudyConfig:
             raise InputError("tuning_seeds", [a, b], f"they overlap evaluation_seeds {[c, d]} ({common})", remedy)
         world = self.worlds()[0]
         for spec in self.specs():
-            spec.agents(world)  # a bad value of a grid is said before a file is begun
+            spec.agents(world)  # reports a bad value of a grid before a file is created
         labels = [spec.label for spec in self.specs()]
         for label in labels:
             if labels.count(label) > 1:
@@ -114,16 +114,16 @@ def study(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Path:
-    """Run what is missing of the study in the file at `path`; returns the path. Kill it at any time and call it again.
+    """Run the unfinished cells of the study in the file at `path`; returns the path. An interrupted one resumes.
 
     The table does not depend on `workers`, nor on how often the study was interrupted.
     """
     if settings.trials() == 0:
         raise InputError("agents", settings.agents, "there is nothing to do")
     if engine == "cuda":
-        from rewardrate.bandits.cuda import check_card
+        from rewardrate.bandits.cuda import check_gpu
 
-        check_card()  # before a file is begun
+        check_gpu()  # before a file is created
     worlds = {
         cell: (world, spec) for world in settings.worlds() for spec in settings.specs() for cell in [_cell(world, spec)]
     }
@@ -138,7 +138,8 @@ def study(
                 trials = len(batches[i].agents) * len(batches[i].seeds)
                 now = time.monotonic()
                 tables = phase.tables(cell, *worlds[cell], traces)
-                results.put(phase.name, cell, tables, trials, now - start, _ran_on(engine, batches[i]))
+                used = _engine_used(engine, batches[i])
+                results.put(phase.name, cell, tables, trials=trials, seconds=now - start, engine=used)
                 count.finish(trials)
                 start = now
     return Path(path)
@@ -152,10 +153,12 @@ class _Tuning:
     def __init__(self, settings: StudyConfig, results: Results) -> None:
         self.settings, self.results = settings, results
 
-    def batch(self, cell: Cell, world: World, spec: Spec) -> Batch:
+    def batch(self, cell: Cell, world: World, spec: Spec) -> TrialBatch:
         agents = spec.agents(world)
         steps = self.settings.steps
-        return Batch(world, agents if len(agents) > 1 else [], _seeds(self.settings.tuning_seeds), np.array([steps]))
+        return TrialBatch(
+            world, agents if len(agents) > 1 else [], _seeds(self.settings.tuning_seeds), np.array([steps])
+        )
 
     def tables(self, cell: Cell, world: World, spec: Spec, traces: Sequence[Traces]) -> dict[str, Iterable[Any]]:
         rows: list[tuple[Any, ...]]
@@ -183,11 +186,11 @@ class _Evaluation:
         self.settings, self.results = settings, results
         self.chosen: dict[Cell, dict[str, Any]] = {}
 
-    def batch(self, cell: Cell, world: World, spec: Spec) -> Batch:
+    def batch(self, cell: Cell, world: World, spec: Spec) -> TrialBatch:
         self.chosen[cell] = self.results.selected(cell)
         agent: Agent = spec.build(self.chosen[cell], world)
         marks = log_marks(self.settings.steps, self.settings.marks)
-        return Batch(world, [agent], _seeds(self.settings.evaluation_seeds), marks)
+        return TrialBatch(world, [agent], _seeds(self.settings.evaluation_seeds), marks)
 
     def tables(self, cell: Cell, world: World, spec: Spec, traces: Sequence[Traces]) -> dict[str, Iterable[Any]]:
         (trace,) = traces
@@ -223,12 +226,12 @@ class _Counter:
         self.now(0)
 
 
-def _ran_on(engine: Engine, batch: Batch) -> str:
-    """What really ran a batch: exact C-UCB stays on the cores beside a GPU, and auto is the CPU."""
+def _engine_used(engine: Engine, batch: TrialBatch) -> str:
+    """What ran a batch: exact C-UCB runs on the cores beside a GPU, and auto is the CPU."""
     if engine == "cuda":
-        from rewardrate.bandits.cuda import kind_of
+        from rewardrate.bandits.cuda import batch_placement
 
-        return "cpu" if kind_of(batch) == "cores" else "cuda"
+        return "cpu" if batch_placement(batch) == "cores" else "cuda"
     return "cpu" if engine == "auto" else engine
 
 

@@ -17,18 +17,18 @@ from rewardrate.bandits.world import FAMILIES, SKIP, World
 
 Array = NDArray[np.float64]
 
-REGRET, PSEUDO, PRICE = 0, 1, 2  # rows of what a trial records
+REGRET, PSEUDO, PRICE = 0, 1, 2  # rows of a trial's record
 
 
 class Tables(NamedTuple):
-    """A world as the loop wants it: design means (SKIP last), gaps at the optimal rate, and three numbers."""
+    """A world as arrays for the loop: design means (SKIP last), gaps at the optimal rate, and three numbers."""
 
     reward: Array
     seconds: Array
     gap: Array
     "max_b q*(x, b) - q*(x, a): what an action costs in relative value. Its sum is the pseudo-regret."
     numbers: Array
-    "Correlation, lognormal or not, optimal rate."
+    "Correlation, lognormal (1 or 0), optimal rate."
 
 
 def tables_of(world: World) -> Tables:
@@ -51,7 +51,7 @@ def loop_of(agent: Agent) -> Callable[..., None]:
 
 @lru_cache(maxsize=64)
 def compiled_loop(act: Callable[..., Any], learn: Callable[..., Any], price: Callable[..., Any]) -> Callable[..., None]:
-    """`one_trial` with these three inside."""
+    """`make_loop` with these three, compiled."""
     functions = [part if is_compiled(part) else jit_fresh(part) for part in (act, learn, price)]
     return jit_fresh(make_loop(*functions))
 
@@ -63,6 +63,9 @@ def make_loop(act: Callable[..., Any], learn: Callable[..., Any], price: Callabl
         seed: Any, steps: Any, marks: Any, mean_reward: Any, mean_seconds: Any, gap: Any, numbers: Any,
         p: Any, state: Any, arm_of: Any, context_of: Any, out: Any,
     ) -> None:  # fmt: skip
+        # Three streams: the agent's own numbers never shift the world's, so agents with the same seed see the same
+        # contexts and noise, and their differences are paired. Step t uses numbers 3 t to 3 t + 2 of the world's
+        # stream.
         order, world, own = trial_key(seed, ORDER), trial_key(seed, WORLD), trial_key(seed, AGENT)
         permute(order, 0, context_of)
         permute(order, context_of.size, arm_of)
@@ -82,7 +85,7 @@ def make_loop(act: Callable[..., Any], learn: Callable[..., Any], price: Callabl
             else:
                 arm, reward, seconds = arms, SKIP_REWARD, SKIP_SECONDS
             learn(t, x, action, reward, seconds, key, state, p)
-            regret += optimal * seconds - reward
+            regret += optimal * seconds - reward  # paper, equation (bandit:regret)
             pseudo += gap[row, arm]
             if t == marks[mark]:
                 out[REGRET, mark], out[PSEUDO, mark], out[PRICE, mark] = regret, pseudo, price(state)

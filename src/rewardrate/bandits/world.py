@@ -1,4 +1,4 @@
-"""The worlds of the paper's bandit study: what every arm earns and costs in every context, and the best rate.
+"""The worlds of the paper's bandit study: reward and seconds of every arm in every context, and the optimal rate.
 
 Tables are contexts x actions (suffix _xa): the arms first, SKIP last. Paper, section "Experiment Setup".
 """
@@ -24,7 +24,7 @@ Policy = NDArray[np.int64]
 REWARD_NOISE = 0.20  # sigma_r
 TIME_NOISE = 0.15  # share of the mean
 LOG_SPREAD = 0.5  # sigma_log
-LEAST_SECONDS = 0.5  # no arm is quicker; SKIP is
+LEAST_SECONDS = 0.5  # floor of every arm's seconds; SKIP is quicker
 SKIP = (0.0, 0.35)  # reward and seconds, without noise
 
 DESIGNED = ((0.50, 1.0), (0.57, 1.2), (0.90, 3.0), (0.21, 0.6))  # best, decoy, trap, fast
@@ -33,11 +33,10 @@ FILLER_RATES = (0.42, 0.18)
 FILLER_SECONDS = (0.70, 2.00)
 SCALES = {"rich": 1.50, "marginal": 1.00, "poor": 0.32}
 FILLER_SCALES = (1.35, 0.42)
-ARMS = ("best", "decoy", "trap", "fast")
 CONTEXTS = ("rich", "coupling", "marginal", "poor")
 
 
-class Family(NamedTuple):
+class WorldFamily(NamedTuple):
     """How reward and time depend on each other."""
 
     correlation: float
@@ -47,10 +46,10 @@ class Family(NamedTuple):
 
 
 FAMILIES = {
-    "E1": Family(0.0, False, "reward and time independent"),
-    "E2": Family(0.8, False, "a high reward tends to be slow"),
-    "E3": Family(-0.8, False, "a high reward tends to be quick"),
-    "E4": Family(0.5, True, "both lognormal, heavy tails, a high reward tends to be slow"),
+    "E1": WorldFamily(0.0, False, "reward and time independent"),
+    "E2": WorldFamily(0.8, False, "a high reward tends to be slow"),
+    "E3": WorldFamily(-0.8, False, "a high reward tends to be quick"),
+    "E4": WorldFamily(0.5, True, "both lognormal, heavy tails, a high reward tends to be slow"),
 }
 
 
@@ -60,7 +59,7 @@ class World:
 
     The tables are a function of (arms, contexts) alone; the family decides how draws scatter around them. Arms are
     best, decoy, trap, fast, then fillers of falling rate; contexts rich, coupling, marginal, poor, then fillers.
-    A trial sees arms and contexts permuted. At least 5 arms and 4 contexts, or the design has holes.
+    A trial sees arms and contexts permuted. At least 5 arms and 4 contexts: those of the design.
     """
 
     family: str
@@ -136,12 +135,12 @@ class World:
 
     @property
     def true_reward(self) -> Array:
-        """E[reward] of what is really drawn, contexts x actions, SKIP last: in closed form."""
+        """E[reward] after rectification, contexts x actions, SKIP last: in closed form."""
         return self._true[0].copy()
 
     @property
     def true_seconds(self) -> Array:
-        """E[seconds] of what is really drawn, contexts x actions, SKIP last: in closed form."""
+        """E[seconds] after the floor, contexts x actions, SKIP last: in closed form."""
         return self._true[1].copy()
 
     @cached_property
@@ -151,7 +150,7 @@ class World:
 
     @property
     def residual(self) -> float:
-        """F(rho*): zero but for rounding."""
+        """F(rho*): zero up to rounding."""
         return F(*self._true, None, self.optimal_rate)
 
     def greedy_policy(self, rate: float | None = None) -> Policy:
@@ -182,10 +181,12 @@ def floored_lognormal_mean(mean: Array, floor: float) -> Array:
 
 
 def bisect_rate(reward_xa: Array, seconds_xa: Array) -> float:
-    """The root of F between the extreme rates of single actions; of the last two floats the one with less residual."""
+    """The root of F, equation (bandit:fixedpoint), between the extreme rates of single actions, to the last float."""
+    assert reward_xa.ndim == 2
+    assert reward_xa.shape == seconds_xa.shape
     ratios = reward_xa / seconds_xa
     low, high = float(ratios.min()), float(ratios.max())
-    while True:
+    while True:  # until no float lies between; of the two neighbours, the one with the smaller residual
         middle = low + (high - low) / 2
         if middle in (low, high):
             return min((low, high), key=lambda rate: abs(F(reward_xa, seconds_xa, None, rate)))

@@ -18,7 +18,7 @@ from rewardrate.cli.terminal import Progress, duration, table
 from rewardrate.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
-    from rewardrate.bandits.experiment import ExperimentConfig, Outcome
+    from rewardrate.bandits.experiment import AgentResult, ExperimentConfig
 
 DEMO_DETAILS = """\
 Four agents on one world of the paper (10 arms and SKIP, 4 contexts, 30,000 steps, 40 trials each): natural and standard
@@ -122,14 +122,14 @@ def _run(args: argparse.Namespace) -> int:
     _writable(args.out)
     start = time.monotonic()
     with Progress("trials", config.seeds * len(config.agents)) as bar:
-        outcomes = experiment(config, engine=args.engine, workers=_workers(args), progress=bar)
+        results = experiment(config, engine=args.engine, workers=_workers(args), progress=bar)
     seconds = time.monotonic() - start
-    figures = _draw(config, outcomes, args.out / "experiment")
+    figures = _draw(config, results, args.out / "experiment")
     result = {
         "config": dataclasses.asdict(config),
         "optimal_rate": config.world.optimal_rate,
         "wall_seconds": round(seconds, 2),
-        "agents": [outcome.summary() for outcome in outcomes],
+        "agents": [result.summary() for result in results],
         "figures": [str(path) for path in figures],
     }
     _write(args.out, "experiment.json", json.dumps(result, indent=1) + "\n")
@@ -138,7 +138,7 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     trials = config.seeds * len(config.agents)
     print(f"{_name(config)}: {trials:,} trials of {config.steps:,} steps in {duration(seconds)}\n")
-    print(_table(outcomes, config.world.optimal_rate))
+    print(_table(results, config.world.optimal_rate))
     for path in figures:
         print(f"figure: {path}")
     print(f"again: {_again(args)}")
@@ -149,30 +149,30 @@ def _name(config: ExperimentConfig) -> str:
     return f"world {config.family}, {config.arms} arms and SKIP, {config.contexts} contexts"
 
 
-def _table(outcomes: list[Outcome], optimal_rate: float) -> str:
+def _table(results: list[AgentResult], optimal_rate: float) -> str:
     rows = []
-    for outcome in outcomes:
-        s = outcome.summary()
+    for result in results:
+        s = result.summary()
         band = f"{s['regret_low']:,.0f} to {s['regret_high']:,.0f}"
         share = f"{s['price'] / optimal_rate:.2f}"
         rows.append([s["agent"], f"{s['regret']:,.0f}", band, f"{s['regret_median']:,.0f}", share])
     return table(["agent", "mean regret", "95 % interval", "median", "price / optimal rate"], rows, right=(1, 2, 3, 4))
 
 
-def _draw(config: ExperimentConfig, outcomes: list[Outcome], stem: Path) -> list[Path]:
+def _draw(config: ExperimentConfig, results: list[AgentResult], stem: Path) -> list[Path]:
     try:
-        from rewardrate.reports.bandits import Curve, draw_experiment
+        from rewardrate.reports.bandits import AgentCurve, draw_experiment
 
         curves = [
-            Curve(
-                outcome.label,
-                outcome.traces.steps.tolist(),
-                outcome.regret.mean.tolist(),
-                outcome.regret.low.tolist(),
-                outcome.regret.high.tolist(),
-                outcome.price.tolist(),
+            AgentCurve(
+                result.label,
+                result.traces.steps.tolist(),
+                result.regret.mean.tolist(),
+                result.regret.low.tolist(),
+                result.regret.high.tolist(),
+                result.price.tolist(),
             )
-            for outcome in outcomes
+            for result in results
         ]
         title = f"{config.family}: {config.arms} arms, {config.contexts} contexts, {config.seeds} trials"
         return draw_experiment(curves, config.world.optimal_rate, title, stem)

@@ -20,7 +20,7 @@ from rewardrate.cli.terminal import Progress, duration, table
 from rewardrate.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
-    from rewardrate.theory.check import CheckConfig, Finding
+    from rewardrate.theory.check import CheckConfig, StatementResult
 
 CHECK_DETAILS = """\
 Draws bandits of twelve families (ties, equal times, one action, wild times, ...) and evaluates both sides of every
@@ -109,16 +109,16 @@ def _check(args: argparse.Namespace) -> int:
     _write(args.out, "config.toml", configs.dumps(config))
     start = time.monotonic()
     with Progress("problems", config.instances) as bar:
-        findings = check_theory(config, bar)
+        results = check_theory(config, bar)
     seconds = time.monotonic() - start
     figures = _draw_figure(args.out / "theory")
-    result = _report(config, findings, seconds, figures)
+    result = _report(config, results, seconds, figures)
     _write(args.out, "theory.json", json.dumps(result, indent=1) + "\n")
-    violations = sum(finding.violations for finding in findings)
+    violations = sum(result.violations for result in results)
     if args.json:
         print(json.dumps(result))
     else:
-        print(_findings_table(findings))
+        print(_results_table(results))
         print(f"\n{config.instances:,} problems in {duration(seconds)}: {violations} violations.")
         for figure in figures:
             print(f"figure: {figure}")
@@ -135,28 +135,28 @@ def _command(args: argparse.Namespace, config: CheckConfig) -> str:
     return shlex.join([*words, "--out", str(args.out)])
 
 
-def _report(config: CheckConfig, findings: list[Finding], seconds: float, figures: list[Path]) -> dict[str, Any]:
+def _report(config: CheckConfig, results: list[StatementResult], seconds: float, figures: list[Path]) -> dict[str, Any]:
     return {
         "instances": config.instances,
         "seed": config.seed,
         "wall_seconds": round(seconds, 2),
-        "violations": sum(finding.violations for finding in findings),
-        "statements": [finding.to_json() for finding in findings],
+        "violations": sum(result.violations for result in results),
+        "statements": [result.to_json() for result in results],
         "figures": [str(figure) for figure in figures],
     }
 
 
-def _findings_table(findings: list[Finding]) -> str:
+def _results_table(results: list[StatementResult]) -> str:
     rows = [
         [
-            finding.statement.name,
-            finding.statement.claim,
-            f"{finding.tried:,}",
-            f"{finding.violations}",
-            "-" if not finding.tried else f"{finding.smallest_slack:.1e}",
-            "-" if finding.tight is None else f"{finding.tight:.1e}",
+            result.statement.name,
+            result.statement.claim,
+            f"{result.tried:,}",
+            f"{result.violations}",
+            "-" if not result.tried else f"{result.smallest_slack:.1e}",
+            "-" if result.tight is None else f"{result.tight:.1e}",
         ]
-        for finding in findings
+        for result in results
     ]
     return table(["statement", "claim", "tried", "violations", "slack", "tight"], rows, right=(2, 3, 4, 5))
 

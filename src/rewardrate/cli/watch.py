@@ -44,9 +44,9 @@ def _arguments(parser: Parser) -> None:
 
 
 def _watch(args: argparse.Namespace) -> int:
-    from rewardrate.reports.server import Server, Watched
+    from rewardrate.reports.server import LivePage, Server
 
-    with Server(Watched(args.run), args.port) as server:
+    with Server(LivePage(args.run), args.port) as server:
         if hasattr(os, "nice"):
             with contextlib.suppress(OSError):
                 os.nice(15)

@@ -15,8 +15,8 @@ from transformers.cache_utils import Cache
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from rewardrate.policies.forest import ATTENTION, WORTHWHILE, Forest
 from rewardrate.policies.network import causal, pack, reply_hidden, trunk
+from rewardrate.policies.prefix_tree import ATTENTION, MIN_SHARED, PrefixTree
 
 
 class RowCache(Cache):  # type: ignore[misc]
@@ -31,7 +31,7 @@ class RowCache(Cache):  # type: ignore[misc]
         super().__init__(layers=[])
         self.capacity, self.length = capacity, 0
         self.keys: list[Tensor | None] = [None] * layers
-        self.held: list[Tensor | None] = [None] * layers
+        self.values: list[Tensor | None] = [None] * layers
         self.column: Tensor | None = None
         self.view = capacity
 
@@ -39,40 +39,40 @@ class RowCache(Cache):  # type: ignore[misc]
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any
     ) -> tuple[Tensor, Tensor]:
         """Write the new tokens of one layer; returns all keys and values that attention may read."""
-        keys, held = self.keys[layer_idx], self.held[layer_idx]
-        if keys is None or held is None:
-            keys = self.keys[layer_idx] = _room(key_states, self.capacity)
-            held = self.held[layer_idx] = _room(value_states, self.capacity)
+        keys, values = self.keys[layer_idx], self.values[layer_idx]
+        if keys is None or values is None:
+            keys = self.keys[layer_idx] = _empty(key_states, self.capacity)
+            values = self.values[layer_idx] = _empty(value_states, self.capacity)
         if self.column is not None:
             keys.index_copy_(2, self.column, key_states)
-            held.index_copy_(2, self.column, value_states)
-            return keys[:, :, : self.view], held[:, :, : self.view]
+            values.index_copy_(2, self.column, value_states)
+            return keys[:, :, : self.view], values[:, :, : self.view]
         end = self.length + key_states.shape[2]
         keys[:, :, self.length : end] = key_states
-        held[:, :, self.length : end] = value_states
-        return keys[:, :, :end], held[:, :, :end]
+        values[:, :, self.length : end] = value_states
+        return keys[:, :, :end], values[:, :, :end]
 
-    def take(self, other: RowCache, rows: Tensor) -> None:
-        """Hold a copy of `rows` of another cache, into the arrays that exist if there are any."""
-        for layer, (keys, held) in enumerate(zip(other.keys, other.held, strict=True)):
+    def copy_from(self, other: RowCache, rows: Tensor) -> None:
+        """Copy `rows` of another cache, into the arrays that exist if there are any."""
+        for layer, (keys, values) in enumerate(zip(other.keys, other.values, strict=True)):
             assert keys is not None
-            assert held is not None
-            for mine, theirs in ((self.keys, keys), (self.held, held)):
-                target = mine[layer]
+            assert values is not None
+            for ours, theirs in ((self.keys, keys), (self.values, values)):
+                target = ours[layer]
                 if target is None:
                     shape = (len(rows), theirs.shape[1], self.capacity, theirs.shape[3])
-                    target = mine[layer] = theirs.new_zeros(shape)
+                    target = ours[layer] = theirs.new_zeros(shape)
                 target[:, :, : other.length] = theirs[rows, :, : other.length]
         self.length = other.length
 
-    def keep(self, rows: Tensor) -> None:
+    def keep_rows(self, rows: Tensor) -> None:
         """Drop every row but these."""
-        for mine in (self.keys, self.held):
-            for layer, array in enumerate(mine):
+        for ours in (self.keys, self.values):
+            for layer, array in enumerate(ours):
                 if array is not None:
                     smaller = array.new_empty((len(rows), *array.shape[1:]))
                     smaller[:, :, : self.length] = array[rows, :, : self.length]
-                    mine[layer] = smaller
+                    ours[layer] = smaller
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Tokens held."""
@@ -88,7 +88,7 @@ class RowCache(Cache):  # type: ignore[misc]
 
     @property
     def is_sliding(self) -> list[bool]:
-        """No layer forgets."""
+        """No layer has a sliding window."""
         return [False] * len(self.keys)
 
     @property
@@ -97,7 +97,7 @@ class RowCache(Cache):  # type: ignore[misc]
         return False
 
 
-def _room(states: Tensor, capacity: int) -> Tensor:
+def _empty(states: Tensor, capacity: int) -> Tensor:
     return states.new_zeros((states.shape[0], states.shape[1], capacity, states.shape[3]))
 
 
@@ -107,15 +107,15 @@ def grouped_attention(
     """Attention of one new token a row without repeating keys: heads that share keys stand as queries of one head.
 
     query [n, G * k, 1, D] is read as [n, G, k, D]. All of them see the same tokens, so the mask [n, 1, 1, C] holds for
-    each. Longer queries, and single ones with options of their own, go the library's way; a `forest` has its own.
+    each. Longer queries, and single ones with other options, use the library's attention; a prefix tree its own.
     """
-    forest: Forest | None = options.pop("forest", None)
-    if forest is not None:
-        return forest.attend(query, key, value, options.get("scaling")), None
+    tree: PrefixTree | None = options.pop("prefix_tree", None)
+    if tree is not None:
+        return tree.attend(query, key, value, options.get("scaling")), None
     n, heads, length, width = query.shape
     groups = key.shape[1]
-    odd = options.get("position_bias") is not None or options.get("softcap") is not None
-    if length != 1 or groups == heads or odd:
+    other = options.get("position_bias") is not None or options.get("softcap") is not None
+    if length != 1 or groups == heads or other:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)  # type: ignore[no-any-return]
     together = query.reshape(n, groups, heads // groups, width)
     mask = attention_mask.expand(n, 1, heads // groups, key.shape[2]) if attention_mask is not None else None
@@ -133,20 +133,20 @@ def group_attention(model: Any) -> None:
         causal(model).set_attn_implementation(ATTENTION)
 
 
-def takes_forests(model: Any) -> bool:
-    """Whether rows laid out as a forest get what they get alone: tried on a few tokens, for not every model can.
+def shares_prefixes(model: Any) -> bool:
+    """Whether rows of a prefix tree get the output that they get alone: tried on a few tokens.
 
-    Its attention must be torch's fused one over all earlier tokens, and it must hand options on to it.
+    The model's attention must be torch's fused one over all earlier tokens, and it must pass options on to it.
     """
     if not attends_to_all(causal(model).config):
         return False
     group_attention(model)
     if causal(model).config._attn_implementation != ATTENTION:
         return False
-    stem = [0, 1] * WORTHWHILE
-    rows = [[*stem, 0], [*stem, 1], [*stem, 1]], [[1, 0], [0], [1, 1, 0]]
+    prefix = [0, 1] * MIN_SHARED
+    rows = [[*prefix, 0], [*prefix, 1], [*prefix, 1]], [[1, 0], [0], [1, 1, 0]]
     device = next(model.parameters()).device
-    learning = model.training
+    training = model.training
     model.eval()
     try:
         with torch.no_grad():
@@ -154,7 +154,7 @@ def takes_forests(model: Any) -> bool:
     except (TypeError, ValueError, IndexError):
         return False
     finally:
-        model.train(learning)
+        model.train(training)
     return torch.allclose(apart.float(), shared.float(), rtol=1e-3, atol=1e-4)
 
 

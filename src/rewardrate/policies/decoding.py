@@ -1,11 +1,11 @@
-"""From prompts to the logits of the next token, one token at a time, for rows of unlike length.
+"""From prompts to the logits of the next token, one token at a time, for rows of different lengths.
 
 Layout of a cache, the same columns for all n rows:
 
     [ prefix that all prompts share | padding, rest of the prompt | reply ... ]
        computed once                  padding on its left            column `end` + t
 
-Equal prompts are computed once and copied. Positions count real tokens only, and no row looks at its padding.
+Equal prompts are computed once and copied. Positions count real tokens only, and no row attends to its padding.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
 from rewardrate.policies.cache import RowCache
-from rewardrate.policies.forest import WORTHWHILE, common_prefix
 from rewardrate.policies.network import causal
+from rewardrate.policies.prefix_tree import MIN_SHARED, common_prefix
 
 PREFILL_TOKENS = 1 << 14  # prompt tokens in one pass: bounds the memory of long prompts
 
@@ -33,7 +33,7 @@ class Prompts:
         place = {prompt: i for i, prompt in enumerate(distinct)}
         self.row = torch.tensor([place[tuple(prompt)] for prompt in prompts], device=device)
         self.shared = common_prefix(distinct) if len(distinct) > 1 else 0
-        if self.shared < WORTHWHILE:
+        if self.shared < MIN_SHARED:
             self.shared = 0
         rests = [prompt[self.shared :] for prompt in distinct]
         width = max(len(rest) for rest in rests)
@@ -48,16 +48,14 @@ class Prompts:
         return (self.end - self.padding)[self.row]
 
     def visible(self) -> Tensor:
-        """Which columns of its prompt a row may look at, [n, end]."""
+        """Which columns of its prompt a row attends to, [n, end]."""
         column = torch.arange(self.end, device=self.rest.device)
         real = (column < self.shared) | (column >= self.shared + self.padding.unsqueeze(1))
         return real[self.row]
 
     def mask(self, rows: slice) -> Tensor | None:
-        """Who looks at whom when the rests are computed, [b, 1, width, end]; None where plain causal attention will do.
-
-        Padding looks at itself too: with nothing to look at its output would be NaN and spoil others.
-        """
+        """The attention mask of the rests, [b, 1, width, end]; None where plain causal attention will do."""
+        # Padding attends to itself: a softmax over nothing would be NaN and spread to other rows.
         if not self.padded and not self.shared:
             return None
         width = self.end - self.shared
@@ -72,18 +70,18 @@ class Prompts:
 class RowDecoder:
     """Decodes with a RowCache; rows that have ended can be dropped, so that short replies are cheap."""
 
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]], room: int) -> None:
+    def __init__(self, model: Any, prompts: Sequence[Sequence[int]], new_tokens: int) -> None:
         self.model = causal(model)
         device = next(model.parameters()).device
         self.prompts = Prompts(prompts, device)
         self.positions = self.prompts.lengths()
         self.visible: Tensor | None = self.prompts.visible() if self.prompts.padded else None
-        self.cache = RowCache(layer_count(self.model), self.prompts.end + room)
+        self.cache = RowCache(layer_count(self.model), self.prompts.end + new_tokens)
 
     def start(self) -> Tensor:
-        """Read the prompts; logits of every row's first reply token, [n, V]."""
+        """Process the prompts; logits of every row's first reply token, [n, V]."""
         computed, logits = read_prompts(self.model, self.prompts)
-        self.cache.take(computed, self.prompts.row)
+        self.cache.copy_from(computed, self.prompts.row)
         return logits[self.prompts.row]
 
     def step(self, tokens: Tensor) -> Tensor:
@@ -98,7 +96,7 @@ class RowDecoder:
 
     def keep(self, rows: Tensor) -> None:
         """Drop every row but these."""
-        self.cache.keep(rows)
+        self.cache.keep_rows(rows)
         self.positions = self.positions[rows]
         self.visible = self.visible[rows] if self.visible is not None else None
 
@@ -125,13 +123,13 @@ def read_prompts(model: Any, prompts: Prompts) -> tuple[RowCache, Tensor]:
     if shared:
         forward(model, prompts.prefix, torch.arange(shared, device=device).unsqueeze(0), None, prefix)
         prefix.length = shared
-        whole.take(prefix, torch.zeros(count, dtype=torch.long, device=device))
+        whole.copy_from(prefix, torch.zeros(count, dtype=torch.long, device=device))
     logits, parts = [], []
     size = max(1, PREFILL_TOKENS // width)
     for rows in (slice(at, min(at + size, count)) for at in range(0, count, size)):
         part = RowCache(layer_count(model), prompts.end)
         if shared:
-            part.take(prefix, torch.zeros(rows.stop - rows.start, dtype=torch.long, device=device))
+            part.copy_from(prefix, torch.zeros(rows.stop - rows.start, dtype=torch.long, device=device))
         positions = torch.arange(width, device=device) - prompts.padding[rows].unsqueeze(1)
         logits.append(forward(model, prompts.rest[rows], shared + positions.clamp(min=0), prompts.mask(rows), part))
         part.length = prompts.end
@@ -140,7 +138,7 @@ def read_prompts(model: Any, prompts: Prompts) -> tuple[RowCache, Tensor]:
         return parts[0], logits[0]
     for layer in range(len(whole.keys)):
         whole.keys[layer] = torch.cat([part.keys[layer] for part in parts])  # type: ignore[misc]
-        whole.held[layer] = torch.cat([part.held[layer] for part in parts])  # type: ignore[misc]
+        whole.values[layer] = torch.cat([part.values[layer] for part in parts])  # type: ignore[misc]
     whole.length = prompts.end
     return whole, torch.cat(logits)
 
@@ -148,17 +146,17 @@ def read_prompts(model: Any, prompts: Prompts) -> tuple[RowCache, Tensor]:
 class HubDecoder:
     """Decodes with the library's own cache: for models with sliding windows or recurrent layers. Nothing is shared."""
 
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]], room: int) -> None:
+    def __init__(self, model: Any, prompts: Sequence[Sequence[int]], new_tokens: int) -> None:
         self.model = causal(model)
         device = next(model.parameters()).device
         width = max(len(prompt) for prompt in prompts)
         self.tokens = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts], device=device)
         self.visible = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
         self.cache: Any = DynamicCache(config=self.model.config)
-        self.places = "position_ids" in inspect.signature(self.model.forward).parameters
+        self.takes_positions = "position_ids" in inspect.signature(self.model.forward).parameters
 
     def start(self) -> Tensor:
-        """Read the prompts; logits of every row's first reply token, [n, V]."""
+        """Process the prompts; logits of every row's first reply token, [n, V]."""
         return self._pass(self.tokens)
 
     def step(self, tokens: Tensor) -> Tensor:
@@ -168,7 +166,7 @@ class HubDecoder:
 
     def _pass(self, tokens: Tensor) -> Tensor:
         options: dict[str, Any] = {"attention_mask": self.visible, "past_key_values": self.cache, "use_cache": True}
-        if self.places:
+        if self.takes_positions:
             options["position_ids"] = (self.visible.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
         return self.model(input_ids=tokens, **options).logits[:, -1]  # type: ignore[no-any-return]
 

@@ -16,7 +16,7 @@ from rewardrate.config import AtLeast, Between, Registered, build
 from rewardrate.errors import InputError
 from rewardrate.policies import algorithms, ppo
 from rewardrate.policies.algorithms import Algorithm, Batch
-from rewardrate.policies.cache import takes_forests
+from rewardrate.policies.cache import shares_prefixes
 from rewardrate.policies.network import (
     Head,
     Pack,
@@ -123,11 +123,11 @@ class Learner:
         )
         if half:
             raise InputError("model", half[0], "weights that are trained must be float32", "load it with dtype float32")
-        if settings.prompts == "shared" and not takes_forests(model):
+        if settings.prompts == "shared" and not shares_prefixes(model):
             rule = "this model's attention cannot tell rows on one line apart"
             raise InputError("learner.prompts", "shared", rule, "use auto or apart")
         self.share = settings.prompts == "shared" or (
-            settings.prompts == "auto" and self.device.type == "cpu" and takes_forests(model)
+            settings.prompts == "auto" and self.device.type == "cpu" and shares_prefixes(model)
         )
         silence_dropout(model)
         model.train(settings.gradient_checkpointing)

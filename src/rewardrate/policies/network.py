@@ -1,8 +1,8 @@
 """What the learner asks of a causal language model: scores of reply tokens, and values, in little memory.
 
 Shapes: b rows of a micro-batch, T its longest prompt + reply, H hidden size, N its reply tokens, V vocabulary.
-Rows are padded on the right, or laid end to end as a forest. Attention looks back only, so padding behind a row cannot
-reach it: no attention mask is needed and the fast causal kernels apply.
+Rows are padded on the right, or stand on one line as a prefix tree. Attention is causal, so padding behind a row
+cannot reach it: no attention mask is needed and the fast causal kernels apply.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from rewardrate.errors import InputError
-from rewardrate.policies import ppo, trimmed
-from rewardrate.policies.forest import ATTENTION, Forest, plant
+from rewardrate.policies import ppo
+from rewardrate.policies.prefix_tree import ATTENTION, PrefixTree, build_tree
 
 HEAD_ELEMENTS = 1 << 26  # logits held at once: 256 MB in float32
 
@@ -36,21 +36,23 @@ class Pack:
     replies: Tensor
     "[N] the reply tokens themselves, row after row."
     positions: Tensor | None = None
-    forest: Forest | None = None
-    "[1, T] and who sees whom, where rows that begin alike share what they have in common (then b is 1)."
+    tree: PrefixTree | None = None
+    "[1, T] and the prefix tree, where rows share their common prefixes (then b is 1)."
 
 
 def pack(
     prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], device: torch.device, share: bool = False
 ) -> Pack:
-    """Prompts and replies side by side, right-padded with token 0; with `share`, as a forest on one line."""
+    """Prompts and replies side by side, right-padded with token 0; with `share`, as a prefix tree on one line."""
     flat = torch.tensor([token for reply in replies for token in reply], dtype=torch.long).to(device)
     if share:
-        planted, line = plant(prompts, replies)
-        columns = torch.tensor(line, device=device)
-        tokens, positions = (torch.tensor([part], device=device) for part in (planted.tokens, planted.positions))
-        forest = Forest(tuple(planted.segments), device)
-        return Pack(tokens, torch.zeros_like(columns), columns, flat, positions, forest)
+        built, predicting = build_tree(prompts, replies)
+        columns = torch.tensor(predicting, device=device)
+        tokens, positions = (torch.tensor([part], device=device) for part in (built.tokens, built.positions))
+        tree = PrefixTree(tuple(built.segments), device)
+        return Pack(
+            tokens, rows=torch.zeros_like(columns), columns=columns, replies=flat, positions=positions, tree=tree
+        )
     lines = [[*prompt, *reply] for prompt, reply in zip(prompts, replies, strict=True)]
     width = max(len(line) for line in lines)
     tokens = torch.tensor([line + [0] * (width - len(line)) for line in lines], device=device)
@@ -102,17 +104,13 @@ def silence_dropout(model: nn.Module) -> None:
 
 def reply_hidden(network: Any, pack: Pack) -> Tensor:
     """The trunk's output wherever a reply token is predicted, [N, H]."""
-    forest = pack.forest
-    if forest is None:
+    if pack.tree is None:
         output = network(input_ids=pack.tokens, use_cache=False).last_hidden_state
         return output[pack.rows, pack.columns]  # type: ignore[no-any-return]
     if network.config._attn_implementation != ATTENTION:
         raise ValueError("rows share tokens, but the model's attention was changed to one that would mix them")
     nothing = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=pack.tokens.device)  # keeps the library from a mask
-    options = {"attention_mask": nothing, "position_ids": pack.positions, "forest": forest, "use_cache": False}
-    if trimmed.knows(network):
-        output = trimmed.asked_hidden(network, pack.tokens, forest, options)
-        return output[0, torch.searchsorted(forest.asked, pack.columns)]
+    options = {"attention_mask": nothing, "position_ids": pack.positions, "prefix_tree": pack.tree, "use_cache": False}
     return network(input_ids=pack.tokens, **options).last_hidden_state[0, pack.columns]  # type: ignore[no-any-return]
 
 

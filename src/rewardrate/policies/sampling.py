@@ -1,6 +1,6 @@
 """Batched sampling from any Hugging Face causal language model.
 
-Shapes: n rows still being written, V vocabulary, M most new tokens.
+Shapes: n rows that have not ended, V vocabulary, M most new tokens.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class SamplingSettings:
     top_k: Annotated[int, AtLeast(0)] = 20
     "Only this many likeliest tokens can be drawn. 0: all."
     presence_penalty: float = 1.5
-    "Taken off the logit of every token that the reply already has."
+    "Subtracted from the logit of every token that the reply already has."
     new_tokens: Annotated[int, AtLeast(1)] = 2500
     "The longest reply."
     rows_at_once: Annotated[int, AtLeast(1)] | None = None
-    "Rows generated side by side; nothing: all. Changes time and memory, not which reply a row gets."
-    engine: Literal["auto", "eager", "graph", "compiled", "fused", "vllm"] = "auto"
-    """eager: plain. graph: a step is recorded on the GPU and replayed. compiled: the same after torch.compile, slow to
-    start. fused: the same with kernels of our own, for Llama and Qwen2. auto: eager on a CPU; on a GPU fused where that
-    can be, else graph. vllm: the library of that name (docs/vllm.md)."""
+    "Rows per batch; nothing: all. Changes time and memory, not the replies."
+    engine: Literal["auto", "eager", "graph", "fused", "vllm"] = "auto"
+    """eager: step by step. graph: a step is recorded as a CUDA graph and replayed. fused: the same with kernels of our
+    own, for Llama and Qwen2. auto: eager on a CPU; on a GPU fused where it can be used, else graph. vllm: the library
+    of that name (docs/vllm.md)."""
     memory_share: Annotated[float, Between(0.05, 0.95)] = 0.4
     "Share of the GPU's memory that vLLM may fill while it samples; the learner needs the rest."
 
@@ -56,7 +56,7 @@ class Sample:
     logprobs: tuple[float, ...]
     "Under softmax(logits / temperature): what PPO uses."
     drawn_logprobs: tuple[float, ...]
-    "Under the distribution after presence penalty, top-k and top-p: what the dice saw."
+    "Under the distribution after presence penalty, top-k and top-p, from which the token was drawn."
     finished: bool
 
 
@@ -71,31 +71,35 @@ def draw(
 
     logits [n, V], uniform [n] in [0, 1), seen [n, V] true where the reply has the token.
     """
+    assert logits.shape[:1] == uniform.shape
+    assert seen is None or seen.shape == logits.shape
     scaled = logits.float() / settings.temperature
-    likely, order = scaled, None
+    kept, order = scaled, None
     if seen is not None:
-        likely = scaled - (settings.presence_penalty / settings.temperature) * seen
+        kept = scaled - (settings.presence_penalty / settings.temperature) * seen
     if 0 < settings.top_k < logits.shape[-1]:
-        likely, order = likely.topk(settings.top_k, dim=-1)
+        kept, order = kept.topk(settings.top_k, dim=-1)
     elif settings.top_p < 1:
-        likely, order = likely.sort(dim=-1, descending=True)
-    share = likely.softmax(-1)
+        kept, order = kept.sort(dim=-1, descending=True)
+    share = kept.softmax(-1)
     if settings.top_p < 1:
-        share = share * (share.cumsum(-1) - share < settings.top_p)  # a token stays if those before it fall short
-    rising = share.double().cumsum(-1)
-    pick = torch.searchsorted(rising, uniform.double().unsqueeze(1) * rising[:, -1:], right=True)
+        share = share * (
+            share.cumsum(-1) - share < settings.top_p
+        )  # keep a token if those before it have less than top_p
+    cumulative = share.double().cumsum(-1)
+    pick = torch.searchsorted(cumulative, uniform.double().unsqueeze(1) * cumulative[:, -1:], right=True)
     pick = pick.clamp(max=share.shape[1] - 1)
     token = pick if order is None else order.gather(1, pick)
     logprob = scaled.gather(1, token).squeeze(1) - scaled.logsumexp(-1)
-    drawn = (share.gather(1, pick).double() / rising[:, -1:]).log().squeeze(1)
+    drawn = (share.gather(1, pick).double() / cumulative[:, -1:]).log().squeeze(1)
     return token.squeeze(1), logprob, drawn.float()
 
 
 class Sampler:
-    """Draws replies with a model. A reply depends on weights, prompt, seed and the row's number, not on its neighbours.
+    """Draws replies with a model. A reply depends on weights, prompt, seed and the row's number, not on other rows.
 
-    (As far as arithmetic allows: another batch shape may round a logit differently in its last bit, which matters only
-    if a draw falls on that bit.) Temperature and truncation are applied here, never the model's own defaults.
+    (Up to rounding: another batch shape may change the last bit of a logit, which matters only if a draw falls on it.)
+    Temperature and truncation are applied here, never the model's own defaults.
     """
 
     def __init__(self, model: Any, settings: SamplingSettings, stops: Sequence[int]) -> None:
@@ -116,25 +120,25 @@ class Sampler:
             if not prompt:
                 raise InputError(f"prompts[{i}]", prompt, "it must have at least one token")
         size = self.settings.rows_at_once or max(1, len(prompts))
-        rooms = [room(self.model, len(prompt), self.settings.new_tokens) for prompt in prompts]
+        limits = [reply_limit(self.model, len(prompt), self.settings.new_tokens) for prompt in prompts]
         samples: list[Sample] = []
-        learning = self.model.training
+        training = self.model.training
         self.model.eval()  # a model that recomputes its layers keeps no cache while it trains
         try:
             for at in range(0, len(prompts), size):
                 rows = range(at, min(at + size, len(prompts)))
-                rest = torch.tensor(rooms[at : rows.stop], device=self.device)
-                uniforms = torch.from_numpy(uniform_rows(seed, rows, max(rooms[at : rows.stop])))
-                samples += self._generate(prompts[at : rows.stop], uniforms.to(self.device), rest)
+                limit = torch.tensor(limits[at : rows.stop], device=self.device)
+                uniforms = torch.from_numpy(uniform_rows(seed, rows, max(limits[at : rows.stop])))
+                samples += self._generate(prompts[at : rows.stop], uniforms.to(self.device), limit)
         finally:
-            self.model.train(learning)
+            self.model.train(training)
         if any(math.isnan(logprob) for sample in samples for logprob in sample.logprobs):
-            self._loop = None  # what is not a number must not linger in its cache
+            self._loop = None  # its cache holds NaN
             raise InputError("model", self.settings, "its logits are not finite", "go back to an earlier checkpoint")
         return samples
 
     def _engine(self) -> str:
-        """What `auto` comes to; models whose cache is not ours decode eagerly."""
+        """The engine that `auto` selects; models that need the library's own cache decode eagerly."""
         asked = self.settings.engine
         if asked == "vllm":
             raise InputError("sampling.engine", asked, "this is the built-in sampler", "make a VllmSampler")
@@ -148,49 +152,49 @@ class Sampler:
             return "fused" if can_fuse else "graph"
         return asked
 
-    def _generate(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, rooms: Tensor) -> list[Sample]:
+    def _generate(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, limits: Tensor) -> list[Sample]:
         if self.engine != "eager":
-            return self._replay(prompts, uniforms, rooms)
-        return self._walk(prompts, uniforms, rooms)
+            return self._generate_static(prompts, uniforms, limits)
+        return self._generate_eager(prompts, uniforms, limits)
 
-    def _walk(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, rooms: Tensor) -> list[Sample]:
+    def _generate_eager(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, limits: Tensor) -> list[Sample]:
         """Token by token; rows that have ended leave the batch."""
-        rows, room = uniforms.shape
-        decoder = RowDecoder(self.model, prompts, room) if self.plain else HubDecoder(self.model, prompts, room)
-        tokens = torch.zeros(rows, room, dtype=torch.long, device=self.device)
-        logprobs, drawn = (torch.zeros(rows, room, device=self.device) for _ in range(2))
-        lengths = rooms.clone()
+        rows, most = uniforms.shape
+        decoder = (RowDecoder if self.plain else HubDecoder)(self.model, prompts, new_tokens=most)
+        tokens = torch.zeros(rows, most, dtype=torch.long, device=self.device)
+        logprobs, drawn = (torch.zeros(rows, most, device=self.device) for _ in range(2))
+        lengths = limits.clone()
         active = torch.arange(rows, device=self.device)
         logits = decoder.start()
         seen = torch.zeros(logits.shape, dtype=torch.bool, device=self.device) if self._penalises else None
-        for t in range(room):
-            token, logprob, truth = draw(logits, uniforms[active, t], seen, self.settings)
-            tokens[active, t], logprobs[active, t], drawn[active, t] = token, logprob, truth
+        for t in range(most):
+            token, logprob, drawn_logprob = draw(logits, uniforms[active, t], seen, self.settings)
+            tokens[active, t], logprobs[active, t], drawn[active, t] = token, logprob, drawn_logprob
             if seen is not None:
                 seen.scatter_(1, token.unsqueeze(1), True)
             ended = (token.unsqueeze(1) == self.stops).any(1)
             lengths[active[ended]] = lengths[active[ended]].clamp(max=t + 1)
-            going = (lengths[active] > t + 1).nonzero().squeeze(1)
-            if not len(going):
+            unfinished = (lengths[active] > t + 1).nonzero().squeeze(1)
+            if not len(unfinished):
                 break
-            if len(going) < len(active) and isinstance(decoder, RowDecoder):
-                decoder.keep(going)
-                active, token = active[going], token[going]
-                seen = seen[going] if seen is not None else None
+            if len(unfinished) < len(active) and isinstance(decoder, RowDecoder):
+                decoder.keep(unfinished)
+                active, token = active[unfinished], token[unfinished]
+                seen = seen[unfinished] if seen is not None else None
             logits = decoder.step(token)
         return self._samples(tokens, logprobs, drawn, lengths)
 
-    def _replay(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, rooms: Tensor) -> list[Sample]:
-        """All rows to the end in fixed arrays; recorded and replayed on a GPU."""
-        rows, room = uniforms.shape
-        needed = Prompts(prompts, self.device).end + room
+    def _generate_static(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, limits: Tensor) -> list[Sample]:
+        """All rows to the end, in arrays of fixed size; recorded and replayed on a GPU."""
+        rows, most = uniforms.shape
+        needed = Prompts(prompts, self.device).end + most
         loop = self._loop
-        if loop is None or not loop.fits(rows, needed, room):
-            self._loop = None  # let go of the old arrays before the new ones are made
-            capacity = -(-needed // (4 * VIEW)) * 4 * VIEW  # coarse: batches of like length share arrays
+        if loop is None or not loop.fits(rows, needed, most):
+            self._loop = None  # free the old arrays before the new ones are made
+            capacity = -(-needed // (4 * VIEW)) * 4 * VIEW  # rounded up: batches of similar length share arrays
             loop = self._loop = StaticLoop(
                 causal(self.model),
-                (rows, capacity, room),
+                (rows, capacity, most),
                 self.stops,
                 lambda logits, uniform, seen: draw(logits, uniform, seen, self.settings),
                 penalise=self._penalises,
@@ -198,7 +202,7 @@ class Sampler:
             )
         full = [*prompts, *[prompts[0]] * (loop.rows - rows)]
         tokens, logprobs, drawn, lengths = loop.run(Prompts(full, self.device), uniforms)
-        return self._samples(tokens[:rows], logprobs[:rows], drawn[:rows], torch.minimum(lengths[:rows], rooms))
+        return self._samples(tokens[:rows], logprobs[:rows], drawn[:rows], torch.minimum(lengths[:rows], limits))
 
     @property
     def _penalises(self) -> bool:
@@ -208,13 +212,13 @@ class Sampler:
         stops = set(self.stops.tolist())
         table = zip(tokens.tolist(), logprobs.tolist(), drawn.tolist(), lengths.tolist(), strict=True)
         return [
-            Sample(tuple(row[:n]), tuple(scores[:n]), tuple(truth[:n]), row[n - 1] in stops)
-            for row, scores, truth, n in table
+            Sample(tuple(row[:n]), tuple(scores[:n]), tuple(drawn_scores[:n]), row[n - 1] in stops)
+            for row, scores, drawn_scores, n in table
         ]
 
 
-def room(model: Any, length: int, new_tokens: int) -> int:
-    """New tokens that fit behind a prompt of this length. Raises InputError when none does."""
+def reply_limit(model: Any, length: int, new_tokens: int) -> int:
+    """New tokens that fit into the model's context behind a prompt of this length; InputError when none does."""
     limit = getattr(causal(model).config.get_text_config(), "max_position_embeddings", None)
     if limit is not None and length >= limit:
         raise InputError("prompt", length, f"it must be shorter than the model's {limit} tokens", "shorten it")

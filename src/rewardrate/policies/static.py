@@ -21,8 +21,8 @@ from rewardrate.policies.fused import FusedStep
 
 log = logging.getLogger(__name__)
 
-VIEW = 256  # attention reads the cache in steps of this many columns; each has a recording of its own
-PATIENCE = 32  # tokens between two looks at whether all rows have ended (a look stops the GPU)
+VIEW = 256  # attention reads the cache in steps of this many columns; each has its own recording
+PATIENCE = 32  # tokens between two looks at whether all rows have ended (a look waits for the GPU)
 
 Draw = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor, Tensor]]
 
@@ -47,12 +47,11 @@ class StaticLoop:
         self.time = self._zeros(1, dtype=long)
         self.token, self.position = self._zeros(n, 1, dtype=long), self._zeros(n, 1, dtype=long)
         self.done = self._zeros(n, dtype=torch.bool)
-        self.hidden = self._zeros(n, 1, 1, self.capacity, dtype=next(model.parameters()).dtype)  # 0, or -inf: not seen
+        self.bias = self._zeros(n, 1, 1, self.capacity, dtype=next(model.parameters()).dtype)  # 0, or -inf: masked
         self.uniforms = self._zeros(n, self.most, dtype=torch.float64)
         self.seen = self._zeros(n, vocabulary, dtype=torch.bool) if penalise else None
         self.tokens = self._zeros(n, self.most, dtype=long)
         self.logprobs, self.drawn = self._zeros(n, self.most), self._zeros(n, self.most)
-        self.forward: Callable[..., Tensor] = torch.compile(forward, dynamic=False) if engine == "compiled" else forward
         self.fused = FusedStep(model, n, self.capacity) if engine == "fused" else None
         self.recordable = self.device.type == "cuda"
         self.recordings: dict[int, torch.cuda.CUDAGraph] = {}
@@ -88,21 +87,21 @@ class StaticLoop:
         return self.tokens, self.logprobs, self.drawn, torch.minimum(first + 1, self.time)
 
     def _reset(self, prompts: Prompts, computed: RowCache, uniforms: Tensor) -> None:
-        self.cache.take(computed, prompts.row)
+        self.cache.copy_from(computed, prompts.row)
         self.column.fill_(prompts.end)
         self.time.zero_()
         self.done.zero_()
         self.done[len(uniforms) :] = True
-        self.hidden.fill_(float("-inf"))
-        self.hidden[:, 0, 0, : prompts.end].masked_fill_(prompts.visible(), 0.0)
-        self.hidden[:, 0, 0, prompts.end] = 0.0
+        self.bias.fill_(float("-inf"))
+        self.bias[:, 0, 0, : prompts.end].masked_fill_(prompts.visible(), 0.0)
+        self.bias[:, 0, 0, prompts.end] = 0.0
         self.position.copy_(prompts.lengths().unsqueeze(1))
         self.uniforms[: len(uniforms), : uniforms.shape[1]] = uniforms
         if self.seen is not None:
             self.seen.zero_()
 
     def choose(self, logits: Tensor) -> None:
-        """Draw a token for every row and write it down; rows that have ended go on unheard."""
+        """Draw a token for every row and write it down; rows that have ended run on, and are cut off later."""
         uniform = self.uniforms.index_select(1, self.time).squeeze(1)
         token, logprob, drawn = self.draw(logits, uniform, self.seen)
         self.token.copy_(token.unsqueeze(1))
@@ -117,13 +116,13 @@ class StaticLoop:
     def step(self) -> None:
         """One token for every row, from tensors into tensors."""
         if self.fused is not None:
-            logits = self.fused(self.token, self.position, self.hidden, self.cache)
+            logits = self.fused(self.token, self.position, self.bias, self.cache)
         else:
-            seen = self.hidden[..., : self.cache.view]
-            logits = self.forward(self.model, self.token, self.position, seen, self.cache)
-        self.position.add_(1).clamp_(max=self.last_position)  # rows that are over may run on unheard
+            bias = self.bias[..., : self.cache.view]
+            logits = forward(self.model, self.token, self.position, bias, self.cache)
+        self.position.add_(1).clamp_(max=self.last_position)  # rows that have ended may run on
         self.column.add_(1)
-        self.hidden.index_fill_(3, self.column.clamp(max=self.capacity - 1), 0.0)
+        self.bias.index_fill_(3, self.column.clamp(max=self.capacity - 1), 0.0)
         self.choose(logits)
 
     def _advance(self, view: int) -> None:

@@ -22,7 +22,7 @@ import torch
 from rewardrate.config import build
 from rewardrate.errors import InputError, MissingExtra
 from rewardrate.policies.network import causal
-from rewardrate.policies.sampling import Sample, SamplingSettings, room
+from rewardrate.policies.sampling import Sample, SamplingSettings, reply_limit
 
 MEMORY = Path("/dev/shm")  # files there never touch a disk
 
@@ -98,7 +98,7 @@ class VllmSampler:
             top_p=settings.top_p,
             top_k=settings.top_k,
             presence_penalty=settings.presence_penalty,
-            max_tokens=room(self.model, length, settings.new_tokens),
+            max_tokens=reply_limit(self.model, length, settings.new_tokens),
             stop_token_ids=self.stops,
             seed=int(np.random.SeedSequence([seed, row]).generate_state(1)[0] >> 1),
             logprobs=0,  # of the token that was drawn, and of no other

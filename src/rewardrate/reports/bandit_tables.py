@@ -1,4 +1,4 @@
-"""The bandit study in words: its tables, the paper's sentences beside the data, as Markdown."""
+"""The tables of the bandit study as Markdown, and the paper's statements beside the data."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rewardrate.reports.bandits import Study, look, select
+from rewardrate.reports.bandits import Study, select, style_of
 
-DUELS = (("npg", "cucb"), ("npg", "spg"), ("spg", "cucb"), ("cucb-exact", "cucb"))
-"Who is compared with whom, where a study has both."
+COMPARISONS = (("npg", "cucb"), ("npg", "spg"), ("spg", "cucb"), ("cucb-exact", "cucb"))
+"Pairs of agents to compare, where a study has both."
 
 
 def tables(path: Path) -> str:
@@ -19,21 +19,21 @@ def tables(path: Path) -> str:
     study = Study(path)
     parts = ["# Tables of the study", verdict_table(path)]
     for first, second in pairs(study):
-        one, two = (look(agent, study.agents)[2] for agent in (first, second))
+        one, two = (style_of(agent, study.agents)[2] for agent in (first, second))
         parts += [f"## {one} against {two}", tally_table(path, first, second), versus_table(path, first, second)]
     parts += ["## Regret at the horizon", horizon_table(path), "## Selected settings", selected_table(path)]
     return "\n\n".join(parts) + "\n"
 
 
 def pairs(study: Study) -> list[tuple[str, str]]:
-    """Those of DUELS that a study has."""
-    return [pair for pair in DUELS if set(pair) <= set(study.agents)]
+    """Those of COMPARISONS that a study has."""
+    return [pair for pair in COMPARISONS if set(pair) <= set(study.agents)]
 
 
 def horizon_table(path: Path) -> str:
     """Mean regret at the horizon with its band, every cell and agent, as Markdown."""
     study = Study(path)
-    names = [look(agent, study.agents)[2] for agent in study.agents]
+    names = [style_of(agent, study.agents)[2] for agent in study.agents]
     lines = [f"| contexts | K | family | {' | '.join(names)} |", f"|---:|---:|---|{'---:|' * len(names)}"]
     for contexts in study.contexts:
         for arms in study.arms:
@@ -53,7 +53,7 @@ def selected_table(path: Path) -> str:
     """The settings that tuning selected, every cell and agent, as Markdown."""
     study = Study(path)
     agents = [agent for agent in study.agents if any(row["n"] for row in select(study.tuning, agent=agent))]
-    names = [look(agent, study.agents)[2] for agent in agents]
+    names = [style_of(agent, study.agents)[2] for agent in agents]
     lines = [f"| contexts | K | family | {' | '.join(names)} |", f"|---:|---:|---|{'---|' * len(names)}"]
     for contexts in study.contexts:
         for arms in study.arms:
@@ -68,7 +68,7 @@ def selected_table(path: Path) -> str:
     return "\n".join(lines)
 
 
-class Duel(NamedTuple):
+class PairedDifference(NamedTuple):
     """First minus second in one cell, paired by seed."""
 
     contexts: int
@@ -84,7 +84,7 @@ class Duel(NamedTuple):
         return -1 if self.high < 0 else 1 if self.low > 0 else 0
 
 
-def duels(study: Study, first: str, second: str, resamples: int = 4000) -> list[Duel]:
+def paired_differences(study: Study, first: str, second: str, resamples: int = 4000) -> list[PairedDifference]:
     """Mean difference of final regret in every cell that has both, with its 95 % bootstrap interval over seeds."""
     rng = np.random.default_rng(0)
     found = []
@@ -98,48 +98,58 @@ def duels(study: Study, first: str, second: str, resamples: int = 4000) -> list[
                     gap = np.array([ours[seed] - theirs[seed] for seed in seeds])
                     means = gap[rng.integers(gap.size, size=(resamples, gap.size))].mean(axis=1)
                     low, high = np.quantile(means, [0.025, 0.975])
-                    found.append(Duel(contexts, arms, family, float(gap.mean()), float(low), float(high)))
+                    found.append(
+                        PairedDifference(
+                            contexts=contexts,
+                            arms=arms,
+                            family=family,
+                            mean=float(gap.mean()),
+                            low=float(low),
+                            high=float(high),
+                        )
+                    )
     return found
 
 
 def versus_table(path: Path, first: str, second: str) -> str:
-    """First against second in every cell, and who is ahead in how many, as Markdown."""
+    """First against second in every cell, and how often each is ahead, as Markdown."""
     study = Study(path)
-    one, two = (look(agent, study.agents)[2] for agent in (first, second))
+    one, two = (style_of(agent, study.agents)[2] for agent in (first, second))
     lines = [f"| contexts | K | family | {one} - {two} | 95 % interval | less regret |", "|---:|---:|---|---:|---|---|"]
-    found = duels(study, first, second)
-    for duel in found:
-        name = {-1: one, 1: two, 0: "undecided"}[duel.verdict]
-        interval = f"{duel.low:,.0f} to {duel.high:,.0f}"
-        lines.append(f"| {duel.contexts} | {duel.arms} | {duel.family} | {duel.mean:,.0f} | {interval} | {name} |")
+    found = paired_differences(study, first, second)
+    for difference in found:
+        name = {-1: one, 1: two, 0: "undecided"}[difference.verdict]
+        interval = f"{difference.low:,.0f} to {difference.high:,.0f}"
+        cell = f"| {difference.contexts} | {difference.arms} | {difference.family} |"
+        lines.append(f"{cell} {difference.mean:,.0f} | {interval} | {name} |")
     words = " ".join(part for part in (_count(found, one, two), study.missing) if part)
     return f"{words}\n\n" + "\n".join(lines)
 
 
 def tally_table(path: Path, first: str, second: str) -> str:
-    """Who is ahead in how many cells, by number of contexts, and the middle of the ratios of mean regrets."""
+    """How often each agent is ahead, by number of contexts, and the ratios of mean regrets."""
     study = Study(path)
-    one, two = (look(agent, study.agents)[2] for agent in (first, second))
+    one, two = (style_of(agent, study.agents)[2] for agent in (first, second))
     lines = [f"| contexts | cells | less: {one} | undecided | less: {two} | {one} / {two}: least, middle, most |"]
     lines.append("|---:|---:|---:|---:|---:|---|")
-    found = duels(study, first, second)
+    found = paired_differences(study, first, second)
     for contexts in study.contexts:
-        here = [duel for duel in found if duel.contexts == contexts]
+        here = [difference for difference in found if difference.contexts == contexts]
         ratios = _ratios(study, first, second, contexts)
         if here and ratios:
-            wins = [sum(duel.verdict == verdict for duel in here) for verdict in (-1, 0, 1)]
+            wins = [sum(difference.verdict == verdict for difference in here) for verdict in (-1, 0, 1)]
             span = ", ".join(f"{number:.2f}" for number in (min(ratios), float(np.median(ratios)), max(ratios)))
             lines.append(f"| {contexts} | {len(here)} | {wins[0]} | {wins[1]} | {wins[2]} | {span} |")
     return "\n".join(lines)
 
 
-def _count(found: list[Duel], one: str, two: str) -> str:
-    wins = {verdict: sum(duel.verdict == verdict for duel in found) for verdict in (-1, 1, 0)}
+def _count(found: list[PairedDifference], one: str, two: str) -> str:
+    wins = {verdict: sum(difference.verdict == verdict for difference in found) for verdict in (-1, 1, 0)}
     return f"Of {len(found)} cells: less regret with {one} in {wins[-1]}, with {two} in {wins[1]}, undecided {wins[0]}."
 
 
 def verdict_table(path: Path) -> str:
-    """The paper's sentences on the study, each beside what this study shows, as Markdown."""
+    """The paper's statements on the study, each beside this study's numbers, as Markdown."""
     study = Study(path)
     lines = ["| the paper says | this study shows |", "|---|---|"]
     sentences = (
@@ -149,8 +159,8 @@ def verdict_table(path: Path) -> str:
     )
     for sentence, first, second in sentences:
         if first in study.agents and second in study.agents:
-            names = [look(agent, study.agents)[2] for agent in (first, second)]
-            lines.append(f"| {sentence} | {_count(duels(study, first, second), *names)} |")
+            names = [style_of(agent, study.agents)[2] for agent in (first, second)]
+            lines.append(f"| {sentence} | {_count(paired_differences(study, first, second), *names)} |")
     if {"cucb", "cucb theory"} <= set(study.agents):
         ratios = _ratios(study, "cucb theory", "cucb")
         words = "no cell has both yet"

@@ -1,4 +1,4 @@
-"""The bandit study in figures: a study file in, pictures out. Its tables: `reports.bandit_tables`."""
+"""The figures of a bandit study, drawn from its file. Its tables: `reports.bandit_tables`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import numpy as np
 from rewardrate.errors import InputError
 from rewardrate.reports.style import BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SKY, YELLOW, pyplot, save
 
-LOOKS = {
+STYLES = {
     "npg": (BLUE, "o", "NPG-NIW"),
     "spg": (ORANGE, "s", "SPG-NIW"),
     "cucb": (GREEN, "D", "C-UCB, tuned"),
     "cucb-exact": (PURPLE, "v", "C-UCB, exact"),
     "cucb theory": (GREY, "^", "C-UCB, theory"),
 }
-SPARE = ((SKY, "P"), (YELLOW, "X"), (BROWN, "*"))
+EXTRA_STYLES = ((SKY, "P"), (YELLOW, "X"), (BROWN, "*"))
 FORMAT = "rewardrate bandit study 1"
 Rows = list[dict[str, Any]]
 
 
-class Curve(NamedTuple):
+class AgentCurve(NamedTuple):
     """One agent of a single experiment, ready to draw."""
 
     label: str
@@ -67,12 +67,12 @@ class Study:
         self.families = sorted({row["family"] for row in self.curves})
         self.arms = sorted({row["arms"] for row in self.curves})
         found = {row["agent"] for row in self.curves}
-        self.agents = [name for name in LOOKS if name in found] + sorted(found - set(LOOKS))
+        self.agents = [name for name in STYLES if name in found] + sorted(found - set(STYLES))
         self._curves, self._evaluation = _by_cell(self.curves), _by_cell(self.evaluation)
 
     @property
     def missing(self) -> str:
-        """One sentence if cells of its recipe are not evaluated yet, else nothing."""
+        """A sentence if cells of its recipe are not evaluated yet, else empty."""
         recipe = tomllib.loads(self.about.get("recipe", ""))
         wanted = math.prod(len(recipe.get(name, ())) for name in ("families", "contexts", "arms", "agents"))
         there = len({(row["family"], row["contexts"], row["arms"], row["agent"]) for row in self.curves})
@@ -99,14 +99,14 @@ def select(rows: Rows, **cell: Any) -> Rows:
     return [row for row in rows if all(row[name] == value for name, value in cell.items())]
 
 
-def look(agent: str, agents: Sequence[str]) -> tuple[str, str, str]:
+def style_of(agent: str, agents: Sequence[str]) -> tuple[str, str, str]:
     """Colour, marker and name of an agent: the same in every figure of a study."""
-    if agent == "cucb" and "cucb-exact" in agents:  # both are tuned; what tells them apart is the search
-        return (*LOOKS[agent][:2], "C-UCB, sampled")
-    if agent in LOOKS:
-        return LOOKS[agent]
-    others = [name for name in agents if name not in LOOKS]
-    color, marker = SPARE[others.index(agent) % len(SPARE)]
+    if agent == "cucb" and "cucb-exact" in agents:  # both are tuned; they differ in the search
+        return (*STYLES[agent][:2], "C-UCB, sampled")
+    if agent in STYLES:
+        return STYLES[agent]
+    others = [name for name in agents if name not in STYLES]
+    color, marker = EXTRA_STYLES[others.index(agent) % len(EXTRA_STYLES)]
     return color, marker, agent
 
 
@@ -146,7 +146,7 @@ def draw_horizon(study: Study, contexts: int, stem: Path, column: str = "regret"
                 (row["arms"], row[column], row[f"{column}_low"], row[f"{column}_high"]) for end in ends for row in end
             ]
             if points:
-                _line(axis, np.array(points).T, look(agent, study.agents), markers=True)
+                _line(axis, np.array(points).T, style_of(agent, study.agents), markers=True)
         axis.set(title=family, xlabel="arms K", xticks=study.arms)
         _scale(axis)
     words = "regret" if column == "regret" else "pseudo-regret"
@@ -169,7 +169,7 @@ def draw_curves(study: Study, contexts: int, stem: Path) -> list[Path]:
 
 
 def draw_prices(study: Study, contexts: int, stem: Path) -> list[Path]:
-    """What each agent thinks a second is worth, over the optimal rate."""
+    """Each agent's price of a second over the optimal rate."""
 
     def panel(axis: Any, family: str, arms: int) -> None:
         cell = {"family": family, "contexts": contexts, "arms": arms}
@@ -188,7 +188,7 @@ def _agents(axis: Any, study: Study, cell: dict[str, Any], column: str, unit: fl
     for agent in study.agents:
         points = [(row["step"], *(row[name] / unit for name in names)) for row in study.curve(**cell, agent=agent)]
         if points:
-            _line(axis, np.array(points).T, look(agent, study.agents))
+            _line(axis, np.array(points).T, style_of(agent, study.agents))
 
 
 def _panels(study: Study, panel: Callable[[Any, str, int], None], label: str, height: float, stem: Path) -> list[Path]:
@@ -225,7 +225,7 @@ def draw_grid(study: Study, contexts: int, agent: str, stem: Path) -> list[Path]
     if len(names) != 2:
         return []
     plt = pyplot()
-    across, down = reversed(names) if names == ["c1", "c2"] else names  # the paper's way round
+    across, down = reversed(names) if names == ["c1", "c2"] else names  # as in the paper
     columns = _in_order({entry[across] for entry in settings})
     lines = _in_order({entry[down] for entry in settings})
     shape = (len(study.families), len(study.arms))
@@ -237,16 +237,18 @@ def draw_grid(study: Study, contexts: int, agent: str, stem: Path) -> list[Path]
         for j, arms in enumerate(study.arms):
             here = [row for row in rows if row["family"] == family and row["arms"] == arms]
             if here:
-                _heat(axes[i][j], here, (across, columns), (down, lines), f"{family}, K = {arms}")
+                _heatmap(axes[i][j], here, (across, columns), (down, lines), f"{family}, K = {arms}")
     figure.supxlabel(across.replace("_", " "), fontsize=10)
     figure.supylabel(down.replace("_", " "), fontsize=10)
-    figure.suptitle(f"{look(agent, study.agents)[2]}: median regret on the tuning seeds (dark is less)", fontsize=10)
+    figure.suptitle(
+        f"{style_of(agent, study.agents)[2]}: median regret on the tuning seeds (dark is less)", fontsize=10
+    )
     paths = save(figure, stem)
     plt.close(figure)
     return paths
 
 
-def _heat(
+def _heatmap(
     axis: Any, rows: list[dict[str, Any]], across: tuple[str, list[Any]], down: tuple[str, list[Any]], title: str
 ) -> None:
     """One panel of a tuning grid. Values are medians on a log colour scale of the panel's own."""
@@ -261,8 +263,8 @@ def _heat(
     axis.imshow(np.log10(table - min(least, 0.0) + 1.0), cmap="viridis", aspect="auto", origin="lower")
     axis.grid(False)
     axis.set_title(f"{title}: {least:,.0f}", fontsize=8)
-    axis.set_xticks(range(len(across[1])), [_worded(value) for value in across[1]], rotation=60, fontsize=6.5)
-    axis.set_yticks(range(len(down[1])), [_worded(value) for value in down[1]], fontsize=6.5)
+    axis.set_xticks(range(len(across[1])), [_tick_label(value) for value in across[1]], rotation=60, fontsize=6.5)
+    axis.set_yticks(range(len(down[1])), [_tick_label(value) for value in down[1]], fontsize=6.5)
 
 
 def _in_order(values: set[Any]) -> list[Any]:
@@ -270,7 +272,7 @@ def _in_order(values: set[Any]) -> list[Any]:
     return sorted(values, key=lambda value: (0, value, "") if isinstance(value, int | float) else (1, 0, str(value)))
 
 
-def _worded(value: Any) -> str:
+def _tick_label(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) else "none" if value is None else str(value)
 
 
@@ -280,13 +282,13 @@ def _frame(x: int, y: int) -> Any:
     return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2)
 
 
-def draw_experiment(curves: Sequence[Curve], optimal_rate: float, title: str, stem: Path) -> list[Path]:
+def draw_experiment(curves: Sequence[AgentCurve], optimal_rate: float, title: str, stem: Path) -> list[Path]:
     """One world: regret against step, and the price against the optimal rate."""
     plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6), constrained_layout=True)
     labels = [curve.label for curve in curves]
     for curve in curves:
-        style = look(curve.label, labels)
+        style = style_of(curve.label, labels)
         _line(left, np.array([curve.steps, curve.mean, curve.low, curve.high]), style)
         right.plot(curve.steps, curve.price, color=style[0], lw=1.6)
     left.set(title=title, xlabel="step", ylabel="regret, mean and 95 % band")
@@ -310,9 +312,9 @@ def _line(axis: Any, points: Any, style: tuple[str, str, str], markers: bool = F
 
 
 def _scale(axis: Any) -> None:
-    """Regret spans decades and may be negative: linear below 10, logarithmic above. Call it when all is drawn.
+    """Regret spans decades and may be negative: linear below 10, logarithmic above. Call it after drawing.
 
-    Panels that share their axis show the least and the most of them all: the last one that is drawn decides.
+    Panels that share an axis get the range of all of them from the last call.
     """
     panels = axis.get_shared_y_axes().get_siblings(axis)
     lines = [line for panel in panels for line in panel.get_lines()]

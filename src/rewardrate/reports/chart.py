@@ -15,8 +15,8 @@ from rewardrate.reports.style import AGES, GREEN, GREY, NAMES, pyplot, save
 from rewardrate.reports.svg import inline
 
 Array = NDArray[np.float64]
-SIZE, SMALL = (5.4, 3.4), (3.7, 2.5)  # inches: letters stay readable when a phone shows the chart 340 pixels wide
-POINTS = 20_000  # more are thinned out: nobody can tell them apart
+SIZE, SMALL = (5.4, 3.4), (3.7, 2.5)  # inches: text stays readable when a phone shows the chart 340 pixels wide
+POINTS = 20_000  # more are thinned out: they would overlap
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Points:
     y: Array
     step: Array
     front: tuple[tuple[float, float], ...] = ()
-    "Those that no other beats in both, in order of x."
+    "The Pareto front, in order of x."
     runs: tuple[int, ...] = ()
     "Which runs of the page they come from, so that a click finds the attempt."
     metric: str = "reward"
@@ -80,7 +80,7 @@ class Chart:
 
 
 def draw(chart: Chart, *, light: bool = False) -> Any:
-    """The chart as a matplotlib figure; the caller closes it. `light`: dots that a browser draws with least effort."""
+    """The chart as a matplotlib figure; the caller closes it. `light`: dots as one path, which a browser draws fast."""
     plt = pyplot()
     figure, axis = plt.subplots(figsize=SMALL if chart.small else SIZE, constrained_layout=True)
     draw_on(axis, chart, light=light)
@@ -136,8 +136,8 @@ def draw_on(axis: Any, chart: Chart, *, light: bool = False) -> None:
 
 
 def plain(text: str, limit: int = 60) -> str:
-    """Words from outside as words: no formulas, no control characters, no end of the figure run over."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    """Text from outside as plain text: no formulas, no control characters, bounded length."""
+    text = "".join(character if character.isprintable() else " " for character in text)
     return (text if len(text) <= limit else text[: limit - 3] + "...").replace("$", r"\$").lstrip("_")
 
 
@@ -160,7 +160,7 @@ def _plain_ticks(axis: Any) -> None:
 
 
 def _draw_points(axis: Any, points: Points, light: bool) -> None:
-    """Dots in eight ages; later ones lie on top."""
+    """Dots in eight colours by step; later ones on top."""
     last = max(2.0, float(points.step.max(initial=1.0)))
     age = np.floor((points.step - 1) / (last - 1) * (len(AGES) - 1e-9)).astype(int)
     size, alpha = (4.5, 0.85) if points.x.size < 2000 else (3.0, 0.55)
@@ -170,7 +170,7 @@ def _draw_points(axis: Any, points: Points, light: bool) -> None:
             continue
         x, y = points.x[here], points.y[here]
         if light:
-            _one_path(axis, x, y, color, size, alpha)
+            _one_path(axis, x, y, color=color, size=size, alpha=alpha)
         else:
             axis.plot(x, y, "o", color=color, ms=size, mew=0, alpha=alpha, rasterized=x.size > 500)
         first, final = int(points.step[here].min()), int(points.step[here].max())
@@ -182,14 +182,14 @@ def _draw_points(axis: Any, points: Points, light: bool) -> None:
         axis.plot(edge_x, edge_y, drawstyle="steps-post", color=GREEN, lw=1.6, label="front")
 
 
-def _one_path(axis: Any, x: Array, y: Array, color: str, size: float, alpha: float) -> None:
-    """All dots as one path of lines without length and with round ends: forty thousand of them stay light."""
+def _one_path(axis: Any, x: Array, y: Array, *, color: str, size: float, alpha: float) -> None:
+    """All dots as one path of zero-length lines with round caps: forty thousand of them stay fast."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Outline
 
     corners = np.repeat(np.column_stack([x, y]), 2, axis=0)
     outline = Outline(corners, np.tile([Outline.MOVETO, Outline.LINETO], x.size))
-    outline.should_simplify = False  # it would take lines of no length for nothing
+    outline.should_simplify = False  # it would drop zero-length lines
     axis.add_patch(PathPatch(outline, fill=False, ec=color, lw=size, capstyle="round", alpha=alpha))
     axis.update_datalim(np.column_stack([x, y]))
     axis.autoscale_view()
@@ -245,5 +245,5 @@ def _line(line: Line) -> dict[str, Any]:
 
 
 def _numbers(values: Any) -> list[float | None]:
-    """To six digits; what is not finite is nothing."""
+    """To six digits; None where not finite."""
     return [float(f"{value:.6g}") if math.isfinite(value) else None for value in map(float, values)]

@@ -1,4 +1,4 @@
-"""The charts of one experiment: what the runs of a task have to show, as data for `reports.chart`."""
+"""The charts of one experiment, as data for `reports.chart`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {
     "killed": GREY,
     "format": SILVER,
 }
-"How attempts fail, from those that came furthest to those that hold no script, with their colours."
+"Kinds of failures and their colours, from the latest stage of an attempt to the earliest."
 HEALTH = {
     "kl": ("KL to the reference", "How far the policy has moved from where it started, per token."),
     "entropy": ("entropy", "How undecided the policy is, per token. A fall to 0 means it repeats itself."),
@@ -65,7 +65,7 @@ def budget(
         low, high = band(chains[label], grid, value, draws=200 if small else 500)
         if len(curves) > 1:
             lines += [Line(label, color, grid, one, faint=True) for one in curves]
-        lines.append(Line(label, color, grid, _mean(curves), low, high))
+        lines.append(Line(label, color, x=grid, y=_mean(curves), low=low, high=high))
     what = {
         "current": "latest attempt",
         "latest-valid": "latest valid attempt",
@@ -146,8 +146,9 @@ def rate(experiment: Experiment) -> Chart:
             if run.arm == "horizon":  # its price is another quantity than the rate, and has no interval
                 low = high = charged
             name = label if len(runs) == 1 else f"{label}, seed {run.seed}"
-            lines.append(Line(name, color, steps, charged, np.maximum(low, 0), high, dash=("-", "--", ":")[place % 3]))
-    note = " The vanilla arm's rate is estimated too, but nobody is charged it." if "vanilla" in experiment.arms else ""
+            dash = ("-", "--", ":")[place % 3]
+            lines.append(Line(name, color, x=steps, y=charged, low=np.maximum(low, 0), high=high, dash=dash))
+    note = " The vanilla arm's rate is estimated too, but not charged." if "vanilla" in experiment.arms else ""
     return Chart(
         name="rate",
         title="Estimated reward rate",
@@ -161,7 +162,7 @@ def rate(experiment: Experiment) -> Chart:
 
 
 def over_steps(experiment: Experiment, *, small: bool = False) -> list[Chart]:
-    """What learning comes to, step by step: valid share, reward and seconds of a valid attempt."""
+    """Valid share, reward and seconds of a valid attempt, step by step."""
     return [part(experiment, small=small) for part in (valid_share, reward, seconds)]
 
 
@@ -170,7 +171,7 @@ def seconds(experiment: Experiment, *, small: bool = False) -> Chart:
     lines = _over_steps(experiment, lambda rows: _mean_of([row.seconds for row in rows if row.valid]))
     caption = "Mean over the valid attempts of each step, in the seconds that were priced. A gap: no valid attempt."
     title = _titled(experiment, "Seconds of a valid attempt", small)
-    return Chart("seconds", title, caption, "step", "seconds", lines, y_range=(0, None), small=small)
+    return Chart("seconds", title, caption, x="step", y="seconds", lines=lines, y_range=(0, None), small=small)
 
 
 def reward(experiment: Experiment, *, small: bool = False) -> Chart:
@@ -178,7 +179,7 @@ def reward(experiment: Experiment, *, small: bool = False) -> Chart:
     lines = _over_steps(experiment, lambda rows: _mean_of([row.reward for row in rows if row.valid]))
     caption = "Mean over the valid attempts of each step, before their time is charged. A gap: no valid attempt."
     title = _titled(experiment, "Reward of a valid attempt", small)
-    return Chart("reward", title, caption, "step", "reward", lines, y_range=(0, None), small=small)
+    return Chart("reward", title, caption, x="step", y="reward", lines=lines, y_range=(0, None), small=small)
 
 
 def valid_share(experiment: Experiment, *, small: bool = False) -> Chart:
@@ -189,7 +190,7 @@ def valid_share(experiment: Experiment, *, small: bool = False) -> Chart:
         "are left out."
     )
     title = _titled(experiment, "Valid share", small)
-    return Chart("valid", title, caption, "step", "share of attempts", lines, y_range=(0, 1.03), small=small)
+    return Chart("valid", title, caption, x="step", y="share of attempts", lines=lines, y_range=(0, 1.03), small=small)
 
 
 def _titled(experiment: Experiment, title: str, small: bool) -> str:
@@ -198,7 +199,7 @@ def _titled(experiment: Experiment, title: str, small: bool) -> str:
 
 
 def failures(experiment: Experiment, label: str) -> Chart:
-    """Shares of a step's attempts that failed, by kind; stacked, they are what is missing to a valid share of 1."""
+    """Shares of a step's attempts that failed, by kind; stacked, they are 1 minus the valid share."""
     runs = experiment.arms[label]
     count = max(len(run.steps) for run in runs)
     rows = [[row for run in runs for row in run.by_step.get(step, ())] for step in range(1, count + 1)]
@@ -213,7 +214,7 @@ def failures(experiment: Experiment, label: str) -> Chart:
         name=_slug("failures", label),
         title=f"Failures by kind: {label}",
         caption="Shares of each step's attempts that do not count, stacked by how they ended (docs/run-folder.md lists "
-        "the kinds). The top edge is what is missing to a valid share of 1.",
+        "the kinds). The top edge is 1 minus the valid share.",
         x="step",
         y="share of attempts",
         areas=tuple(areas),
@@ -251,14 +252,14 @@ def attempts(experiment: Experiment, label: str) -> Chart:
         "nothing better was found. Point at a dot to see which it is, click to read its script." + note,
         x="seconds (logarithmic)",
         y=f"{metric}{better}",
-        points=Points(x, y, step, best, places, metric),
+        points=Points(x=x, y=y, step=step, front=best, runs=places, metric=metric),
         log_x=True,
         legend="below",
     )
 
 
 def front(x: Array, y: Array, higher_is_better: bool = True) -> list[tuple[float, float]]:
-    """Points that no other beats in both time and value, in order of time."""
+    """The Pareto front of time and value, in order of time."""
     sign = 1.0 if higher_is_better else -1.0
     found: list[tuple[float, float]] = []
     for place in np.lexsort((-sign * y, x)):
@@ -268,7 +269,7 @@ def front(x: Array, y: Array, higher_is_better: bool = True) -> list[tuple[float
 
 
 def health(experiment: Experiment) -> list[Chart]:
-    """PPO's health, a small chart for each number that the learner wrote down."""
+    """PPO's health: a small chart for each metric of the learner."""
     made = []
     for key, (title, caption) in HEALTH.items():
         lines = []
@@ -280,7 +281,15 @@ def health(experiment: Experiment) -> list[Chart]:
                     lines.append(Line(name, color, _steps(run), values, dash=("-", "--", ":")[place % 3]))
         if lines:
             made.append(
-                Chart(f"health-{key}", title[0].upper() + title[1:], caption, "step", title, tuple(lines), small=True)
+                Chart(
+                    name=f"health-{key}",
+                    title=title[0].upper() + title[1:],
+                    caption=caption,
+                    x="step",
+                    y=title,
+                    lines=tuple(lines),
+                    small=True,
+                )
             )
     return made
 
@@ -305,8 +314,8 @@ def frontier(experiment: Experiment) -> Chart | None:
         "Mean over the valid attempts of the last quarter of the steps. The price of a second moves the policy along "
     )
     return Chart(
-        "frontier", "Reward against seconds over price scales", caption + "this line: choose the place you want.",
-        "mean seconds", "mean reward", tuple(lines), log_x=True, y_range=(0, None), legend="lower right",
+        "frontier", "Reward against seconds over price scales", caption + "this line: choose the point you want.",
+        x="mean seconds", y="mean reward", lines=tuple(lines), log_x=True, y_range=(0, None), legend="lower right",
     )  # fmt: skip
 
 
@@ -348,4 +357,4 @@ def _number(value: float | None) -> float:
 
 
 def _slug(kind: str, label: str) -> str:
-    return f"{kind}-" + "".join(letter if letter.isalnum() else "-" for letter in label)
+    return f"{kind}-" + "".join(character if character.isalnum() else "-" for character in label)

@@ -1,4 +1,4 @@
-"""Columns of a run log, checked: numbers, whole numbers and truth values, every bad row named."""
+"""Columns of a run log, checked: numbers, integers and booleans; errors name the bad row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewardrate.errors import InputError
 
 Array = NDArray[np.float64]
 COLUMNS = ("step", "row", "valid", "reward", "score", "seconds", "status")
-"What a run is evaluated from; `RunLog.table(*COLUMNS)` returns them."
+"The columns an evaluation needs; `RunLog.table(*COLUMNS)` returns them."
 
 
 def column(columns: Mapping[str, Sequence[Any]], name: str) -> Array:
@@ -29,16 +29,16 @@ def column(columns: Mapping[str, Sequence[Any]], name: str) -> Array:
     return array
 
 
-def truth(truth_N: Array) -> NDArray[np.bool_]:
+def boolean_column(flags_N: Array) -> NDArray[np.bool_]:
     """The column `valid` as booleans."""
-    if not np.isin(truth_N, (0.0, 1.0)).all():
-        row = int(np.flatnonzero(~np.isin(truth_N, (0.0, 1.0)))[0])
-        raise InputError(f"valid[{row}]", float(truth_N[row]), "it must be true or false")
-    return truth_N.astype(bool)
+    if not np.isin(flags_N, (0.0, 1.0)).all():
+        row = int(np.flatnonzero(~np.isin(flags_N, (0.0, 1.0)))[0])
+        raise InputError(f"valid[{row}]", float(flags_N[row]), "it must be true or false")
+    return flags_N.astype(bool)
 
 
-def whole_column(columns: Mapping[str, Sequence[Any]], name: str) -> NDArray[np.int64]:
-    """One column of whole numbers."""
+def integer_column(columns: Mapping[str, Sequence[Any]], name: str) -> NDArray[np.int64]:
+    """One column of integers."""
     array = column(columns, name)
     if not (np.isfinite(array).all() and (array == np.floor(array)).all()):
         raise InputError(f"column {name}", columns[name], "it must hold whole numbers")
@@ -53,12 +53,12 @@ def same_length(columns: Mapping[str, Sequence[Any]], size: int, names: tuple[st
 
 
 def check_rows(seconds_N: Array, value_N: Array, valid_N: NDArray[np.bool_], metric: str) -> None:
-    """Refuse seconds that are no time, and rewards of valid attempts that are no finite numbers."""
+    """Refuse seconds that are negative or not finite, and rewards of valid attempts that are not finite."""
     bad = ~(np.isfinite(seconds_N) & (seconds_N >= 0))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise InputError(f"seconds[{row}]", float(seconds_N[row]), "seconds must be finite and not negative")
     odd = valid_N & ~np.isfinite(value_N)
-    if metric == "reward" and odd.any():  # a score may be undefined (left out) or infinite (and so is the mean)
+    if metric == "reward" and odd.any():  # a score may be undefined or infinite
         row = int(np.flatnonzero(odd)[0])
         raise InputError(f"reward[{row}]", float(value_N[row]), "a reward must be a finite number")

@@ -29,7 +29,7 @@ SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
-class Curve:
+class CrossingCurve:
     """One arm: mean over repetitions of the best crossing at each budget, and its band. NaN where it is not defined."""
 
     budgets: Array
@@ -50,7 +50,7 @@ def by_chain(run: Run, budgets: Array, quantity: Quantity) -> Array:
     return best_BC
 
 
-def curve(runs: Sequence[Run], budgets: Array, quantity: Quantity, *, draws: int = 500, seed: int = 0) -> Curve:
+def curve(runs: Sequence[Run], budgets: Array, quantity: Quantity, *, draws: int = 500, seed: int = 0) -> CrossingCurve:
     """The best crossing of one arm at every budget.
 
     A run without a crossing counts as at the target (its margin is 0); its seconds are not known, nor is then the mean.
@@ -73,7 +73,7 @@ def curve(runs: Sequence[Run], budgets: Array, quantity: Quantity, *, draws: int
         known = drawn_DB[np.isfinite(drawn_DB[:, place]), place]
         if known.size:
             low_B[place], high_B[place] = np.quantile(known, (0.025, 0.975))
-    return Curve(budgets, mean_RB, mean_B, low_B, high_B)
+    return CrossingCurve(budgets, mean_RB, mean_B, low_B, high_B)
 
 
 def _known(best_B: Array, missing: float) -> Array:
@@ -100,14 +100,14 @@ def charts(experiment: Experiment) -> list[Chart]:
             "race-loss", "Lowest loss of a crossing at a time budget",
             words + "A run without a crossing counts as at the target; the dot at 0 is the best seed that scripts were "
             "made from, which does not count.",
-            "script seconds per chain", "validation loss (lower is better)",
-            (*by_loss, *_lines(experiment, budgets, "loss")), legend="lower left",
+            x="script seconds per chain", y="validation loss (lower is better)",
+            lines=(*by_loss, *_lines(experiment, budgets, "loss")), legend="lower left",
         ),
         Chart(
             "race-seconds", "Fastest crossing at a time budget",
             words + "It begins where every repetition has a crossing.",
-            "script seconds per chain", "seconds to the target (lower is better)",
-            tuple(_lines(experiment, budgets, "seconds")), y_range=(0, None), legend="lower right",
+            x="script seconds per chain", y="seconds to the target (lower is better)",
+            lines=tuple(_lines(experiment, budgets, "seconds")), y_range=(0, None), legend="lower right",
         ),
     ]  # fmt: skip
 
@@ -118,7 +118,7 @@ def _lines(experiment: Experiment, budgets: Array, quantity: Quantity) -> list[L
         found = curve(experiment.arms[label], budgets, quantity)
         if len(found.repetitions) > 1:
             lines += [Line(label, color, budgets, one, faint=True) for one in found.repetitions]
-        lines.append(Line(label, color, budgets, found.mean, found.low, found.high))
+        lines.append(Line(label, color, x=budgets, y=found.mean, low=found.low, high=found.high))
     return lines
 
 
@@ -150,7 +150,7 @@ def rows(experiment: Experiment) -> list[list[str]]:
     return found
 
 
-def _interval(found: Curve, place: int, digits: int) -> str:
+def _interval(found: CrossingCurve, place: int, digits: int) -> str:
     low, high = found.low[place], found.high[place]
     return f"{low:.{digits}f} to {high:.{digits}f}" if np.isfinite(low) else "-"
 

@@ -1,4 +1,4 @@
-"""The shell of every page: one HTML file that stands alone, runs no script but its own, and asks nobody for anything.
+"""The shell of every page: one self-contained HTML file that runs only its own script and makes no requests.
 
 Text from outside goes through `escape` here and through text nodes in the page's script: shown, never executed.
 """
@@ -72,7 +72,7 @@ def policy(live: bool = False) -> str:
 
 
 def as_json(data: Mapping[str, Any]) -> str:
-    """JSON that can stand inside a script element: no text in it can end that element."""
+    """JSON for inside a script element: no text in it can end that element."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""Budget curves: what the chains of a run have to show at every time budget, and one arm against the other.
+"""Budget curves: the value of a run's chains at every time budget, and one arm against the other.
 
 Works on plain columns (`RunLog.table`, a data frame, a dict of lists), so any run log can be evaluated.
 Shapes: S steps, C chains, B budgets, R repetitions, D bootstrap draws, K tasks.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.reports.columns import COLUMNS, check_rows, column, same_length, truth, whole_column
+from rewardrate.reports.columns import COLUMNS, boolean_column, check_rows, column, integer_column, same_length
 
 __all__ = [
     "COLUMNS", "Chains", "Comparison", "Interval", "Metric", "Paired", "Value", "band", "budget_grid", "chains",
@@ -27,7 +27,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Value = Literal["current", "latest-valid", "best-so-far"]
-"What a chain has to show; `current`, the default, is the paper's: an invalid attempt counts 0."
+"A chain's value at a budget; `current`, the default, is the paper's: an invalid attempt counts 0."
 Metric = Literal["reward", "score"]
 NEAR_END = np.linspace(0.8, 1.0, 21)
 "Shares of T: a value at T is the mean over these budgets, which steadies it."
@@ -35,7 +35,7 @@ NEAR_END = np.linspace(0.8, 1.0, 21)
 
 @dataclass(frozen=True)
 class Chains:
-    """The attempts of one run by chain (row of the batch): what each was worth and when it was finished."""
+    """The attempts of one run by chain (row of the batch): the value of each and when it was finished."""
 
     values: Array
     "S x C. Reward or score of each attempt; NaN where it was not valid (or there was none)."
@@ -58,7 +58,7 @@ class Chains:
         return np.ones(self.values.shape, dtype=bool) if self.charged is None else self.charged
 
     def at(self, budgets: Sequence[float] | Array, value: Value = "current") -> Array:
-        """B x C: what each chain has to show at each budget, by the attempts that it had finished by then.
+        """B x C: the value of each chain at each budget, from the attempts that it had finished by then.
 
         current: its latest attempt, 0 if that was invalid. latest-valid: its latest valid one. best-so-far: its best.
         A chain without any counts 0. A score is left out (NaN) where 0 would mislead: where lower is better, and
@@ -83,7 +83,7 @@ class Chains:
         return np.where(np.isnan(value_BC), nothing, value_BC)
 
     def at_end(self, final: float, value: Value = "current") -> Array:
-        """C: what each chain has to show at T = `final`, as the mean over budgets 0.8 T to T."""
+        """C: the value of each chain at T = `final`, the mean over budgets 0.8 T to T."""
         return _mean(self.at(final * NEAR_END, value).T)
 
 
@@ -97,25 +97,25 @@ def chains(
     """The chains of a run from its columns (`COLUMNS`; `score` and `status` only where they are needed).
 
     An attempt that is not valid uses its measured seconds, or `invalid_limit` if that is given (the time it was charged
-    for). A failure of the sandbox uses none and shows nothing. A bad row raises InputError naming it.
+    for). A sandbox failure is not charged and has no value. A bad row raises InputError naming it.
     """
     if metric not in get_args(Metric):
         raise InputError(
             "metric", metric, "it must be one of reward, score", did_you_mean(str(metric), get_args(Metric))
         )
-    step_N, row_N = (whole_column(columns, name) for name in ("step", "row"))
-    truth_N, seconds_N, value_N = (column(columns, name) for name in ("valid", "seconds", metric))
+    step_N, row_N = (integer_column(columns, name) for name in ("step", "row"))
+    flags_N, seconds_N, value_N = (column(columns, name) for name in ("valid", "seconds", metric))
     same_length(columns, step_N.size, ("row", "valid", "seconds", metric))
-    valid_N = truth(truth_N)
+    valid_N = boolean_column(flags_N)
     value_N = np.where(valid_N, value_N, np.nan)
     check_rows(seconds_N, value_N, valid_N, metric)
     if invalid_limit is not None:
         limit = finite("invalid_limit", invalid_limit, lambda number: number > 0, "be finite and positive")
         seconds_N = np.where(valid_N, seconds_N, limit)
-    ours_N = np.zeros(step_N.size, dtype=bool)
+    excluded_N = np.zeros(step_N.size, dtype=bool)
     if "status" in columns:
-        ours_N = np.asarray([status == "sandbox-failure" for status in columns["status"]], dtype=bool)
-        seconds_N, value_N = np.where(ours_N, 0.0, seconds_N), np.where(ours_N, np.nan, value_N)
+        excluded_N = np.asarray([status == "sandbox-failure" for status in columns["status"]], dtype=bool)
+        seconds_N, value_N = np.where(excluded_N, 0.0, seconds_N), np.where(excluded_N, np.nan, value_N)
     steps, step_N = np.unique(step_N, return_inverse=True)
     rows, row_N = np.unique(row_N, return_inverse=True)
     place_N = step_N * rows.size + row_N
@@ -126,7 +126,7 @@ def chains(
     value_SC = np.full((steps.size, rows.size), np.nan)
     seconds_SC = np.zeros((steps.size, rows.size))
     charged_SC = np.zeros((steps.size, rows.size), dtype=bool)
-    value_SC[step_N, row_N], seconds_SC[step_N, row_N], charged_SC[step_N, row_N] = value_N, seconds_N, ~ours_N
+    value_SC[step_N, row_N], seconds_SC[step_N, row_N], charged_SC[step_N, row_N] = value_N, seconds_N, ~excluded_N
     return Chains(value_SC, np.cumsum(seconds_SC, axis=0), metric, higher_is_better, charged_SC)
 
 
@@ -190,7 +190,7 @@ def band(
         np.add.at(count_DB, times_D, known_NB > 0)
     mean_DB = np.where((count_DB > 0) & ~endless_B, total_DB / np.maximum(count_DB, 1), np.nan)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a budget at which nobody has anything to show: NaN
+        warnings.simplefilter("ignore", RuntimeWarning)  # a budget before every chain's first value: NaN
         low_B, high_B = np.nanquantile(mean_DB, (0.025, 0.975), axis=0)
     return low_B, high_B
 

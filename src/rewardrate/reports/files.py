@@ -13,7 +13,7 @@ from rewardrate.reports.evaluation import Metric
 from rewardrate.reports.page import budget_grid, cumulative_grid, page, steps_grid, title_of, write_text
 from rewardrate.reports.run import Experiment, Run, experiments, gather
 from rewardrate.reports.style import pyplot, save
-from rewardrate.reports.tables import Table, comma_separated, latex, markdown
+from rewardrate.reports.tables import TaskTable, comma_separated, latex, markdown
 from rewardrate.reports.tables import table as table_of
 
 FORMATS = {"table.md": markdown, "table.tex": latex, "table.csv": comma_separated}
@@ -21,13 +21,13 @@ FORMATS = {"table.md": markdown, "table.tex": latex, "table.csv": comma_separate
 
 @dataclass(frozen=True)
 class Written:
-    """What a report came to."""
+    """Paths and results of a written report."""
 
     page: Path
     figures: tuple[Path, ...] = ()
     tables: tuple[Path, ...] = ()
     runs: tuple[Run, ...] = ()
-    table: Table | None = None
+    table: TaskTable | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -59,7 +59,14 @@ def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None
         for place, one in enumerate(found)
         if crossing_curves.charts(one) and (text := crossing_curves.markdown(one))
     )
-    return Written(written, tuple(_figures(found, target / "figures")), paths, tuple(runs), table, tuple(problems))
+    return Written(
+        page=written,
+        figures=tuple(_figures(found, target / "figures")),
+        tables=paths,
+        runs=tuple(runs),
+        table=table,
+        problems=tuple(problems),
+    )
 
 
 def _figures(found: Sequence[Experiment], folder: Path) -> list[Path]:
@@ -81,7 +88,9 @@ def _save(figure: Any, stem: Path) -> list[Path]:
         pyplot().close(figure)
 
 
-def _tables(found: Sequence[Experiment], folder: Path, metric: Metric | None) -> tuple[Table | None, tuple[Path, ...]]:
+def _tables(
+    found: Sequence[Experiment], folder: Path, metric: Metric | None
+) -> tuple[TaskTable | None, tuple[Path, ...]]:
     """The table in every format; nothing if no task has both arms, unless a metric was asked for."""
     arms = list(dict.fromkeys(arm for one in found for arm in one.contrasts))
     if not arms:
@@ -91,6 +100,6 @@ def _tables(found: Sequence[Experiment], folder: Path, metric: Metric | None) ->
     tables = [table_of(found, metric, arm=arm) for arm in arms]
     paths = []
     for place, table in enumerate(tables):
-        more = "" if place == 0 else "-" + "".join(letter if letter.isalnum() else "-" for letter in table.arm)
+        more = "" if place == 0 else "-" + "".join(character if character.isalnum() else "-" for character in table.arm)
         paths += [write_text(folder, name.replace(".", f"{more}.", 1), made(table)) for name, made in FORMATS.items()]
     return tables[0], tuple(paths)

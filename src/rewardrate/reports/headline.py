@@ -1,4 +1,4 @@
-"""Was pricing time worth it? Plain sentences that begin the page, the report and the end of a training command."""
+"""The comparison with and without a time cost, in sentences for the page, the report and the training command."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from rewardrate.reports.evaluation import Paired
 from rewardrate.reports.run import Experiment
-from rewardrate.reports.tables import Table, interval, sign_test
+from rewardrate.reports.tables import TaskTable, interval, sign_test
 
 VERDICTS = {  # (sign of the difference per second, at equal time) -> what it means
     (1, 1): "Pricing time paid: more reward per second, and more reward at equal time",
     (1, 0): "Pricing time paid in reward per second; at equal time no difference is shown",
     (1, -1): "Pricing time paid in reward per second and cost reward at equal time",
     (0, 1): "Pricing time paid at equal time; in reward per second no difference is shown",
-    (0, 0): "Whether pricing time pays cannot be said yet: both intervals contain 0",
+    (0, 0): "No difference between the arms is established: both intervals contain 0",
     (0, -1): "Pricing time did not pay: less reward at equal time, and no difference per second is shown",
     (-1, 1): "Pricing time paid at equal time, though it earned less reward per second",
     (-1, 0): "Pricing time did not pay: less reward per second, and no difference at equal time is shown",
@@ -45,7 +45,7 @@ def meaning(per_second: Paired, at_end: Paired, seeds: int) -> str:
     return f"{found}. One seed: variation between training runs is not included, so train more seeds."
 
 
-def many_tasks(experiments: Sequence[Experiment], found: Table) -> list[str]:
+def many_tasks(experiments: Sequence[Experiment], found: TaskTable) -> list[str]:
     """The same over the tasks of a table: on how many each arm is ahead, with a sign test."""
     names = {row.task for row in found.rows}
     known = [one for one in experiments if one.task in names]

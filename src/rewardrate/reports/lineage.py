@@ -1,4 +1,4 @@
-"""What the page's tree of attempts is drawn from: every attempt's numbers and parent, and the texts in a pack."""
+"""Data of the page's tree of attempts: every attempt's numbers and parent, and the packed texts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from rewardrate.reports.redaction import redacted
 from rewardrate.reports.run import Run
 from rewardrate.reports.speedrun import with_seeds
-from rewardrate.reports.texts import CODE, MESSAGE, OUTPUT, Pack, Packer, squeeze
+from rewardrate.reports.texts import CODE, MESSAGE, OUTPUT, PackedTexts, Packer, squeeze
 from rewardrate.runlog import AttemptRow
 
 TEXT_BYTES = 7_000_000
-"What scripts, messages and output may take on the page."
+"Limit of scripts, messages and output on the page."
 ATTEMPTS = 120_000
 "Attempts whose numbers are on the page; runs beyond are left out of the tree."
 
@@ -37,7 +37,7 @@ def lineage(runs: Sequence[Run]) -> tuple[dict[str, str], list[str]]:
     pack, numbers, kept = _fit(ranked)
     if kept < len(ranked):
         left = f"{len(ranked) - kept:,} of {len(ranked):,} attempts are here without their script"
-        notes.append(f"To keep this page small, {left}, the least telling ones; the run log has them all.")
+        notes.append(f"To keep this page small, {left}, the lowest-ranked ones; the run log has them all.")
     tables = [_columns(run, *seeded[place], place, numbers) for place, run in enumerate(shown)]
     table = json.dumps(tables, allow_nan=False, separators=(",", ":"))
     return {"runs": squeeze(table.encode()), "lines": pack.lines, "texts": pack.texts}, notes
@@ -48,7 +48,9 @@ def _rank(attempt: AttemptRow, parents: set[int | None]) -> tuple[bool, bool, fl
     return (attempt.id not in parents, not attempt.valid, -attempt.rank if attempt.id > 0 else 0.0, attempt.id)
 
 
-def _fit(ranked: Sequence[tuple[int, AttemptRow]]) -> tuple[Pack, dict[tuple[int, int], tuple[int, int, int]], int]:
+def _fit(
+    ranked: Sequence[tuple[int, AttemptRow]],
+) -> tuple[PackedTexts, dict[tuple[int, int], tuple[int, int, int]], int]:
     """As many attempts' texts as fit, the first of `ranked` first: the pack, the numbers of each, how many."""
     kept = len(ranked)
     while True:

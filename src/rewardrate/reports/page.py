@@ -1,4 +1,4 @@
-"""The page of a run, of both arms, or of several tasks: written into a folder, or served while the run goes on."""
+"""The page of a run, of both arms, or of several tasks: written into a folder, or served while it is in progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewardrate.reports.result import CHOICES, many_tasks, one_task, runs_table
 from rewardrate.reports.run import Experiment, Run, differing, experiments, gather
 from rewardrate.reports.texts import shortened
 
-SHOWN = 20_000  # letters of a script in the list of the best; the tree shows more
+SHOWN = 20_000  # characters of a script in the list of the best; the tree shows more
 
 
 class Builder:
@@ -38,7 +38,7 @@ class Builder:
         body += self._charts() if len(self.experiments) == 1 else self._grids()
         data, notes = lineage(self.runs)
         body += self._lineage(notes) + self._scripts() + self._record()
-        body += f"<footer>rewardrate {escape(__version__)}. This page stands alone: keep it, send it.</footer>"
+        body += f"<footer>rewardrate {escape(__version__)}. This page is self-contained.</footer>"
         found = {"charts": self.cursors, "lineage": data, "stamp": stamp}
         return document(title, body, sections=self.sections, data=found, live=live)
 
@@ -75,7 +75,7 @@ class Builder:
         for place, one in races:
             self.sections.setdefault("crossing-curves", "Best crossing")
             curves = crossing_curves.charts(one)
-            curves = curves if len(races) == 1 else [_apart(curve, place) for curve in curves]
+            curves = curves if len(races) == 1 else [_renamed(curve, place) for curve in curves]
             drawn = "".join(map(self._draw, curves))
             listed = table(list(crossing_curves.HEAD), crossing_curves.rows(one), right=range(1, 7))
             title = f"{escape(one.task)}: the best crossing at a time budget"
@@ -184,7 +184,7 @@ def page(runs: Sequence[Run], title: str, *, problems: Sequence[str] = (), live:
 
 
 def write(places: Path | Sequence[Path], out: Path | None = None) -> Path:
-    """Write report.html for a run folder, or for folders of runs; whole or not at all. Returns its path.
+    """Write report.html for a run folder, or for folders of runs; atomically. Returns its path.
 
     It goes into the folder that was named, or into `out`, which several folders need.
     """
@@ -197,13 +197,13 @@ def write(places: Path | Sequence[Path], out: Path | None = None) -> Path:
 
 
 def title_of(folders: Sequence[Path], out: Path) -> str:
-    """What the page is called: the folder's name."""
+    """The page's title: the folder's name."""
     folder = folders[0] if len(folders) == 1 else out
     return folder.resolve().name or "report"
 
 
 def write_text(folder: Path, name: str, text: str) -> Path:
-    """A file that is there as a whole or not at all; InputError where it cannot be written."""
+    """Write a file atomically; InputError where it cannot be written."""
     path = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -218,20 +218,20 @@ def write_text(folder: Path, name: str, text: str) -> Path:
 
 def budget_grid(found: Sequence[Experiment]) -> list[Chart]:
     """One small budget chart a task, by score where its direction is known. Paper, figure (fig:mlebench:per_task)."""
-    return [_apart(charts.budget(one, one.metrics[-1], small=True), place) for place, one in enumerate(found)]
+    return [_renamed(charts.budget(one, one.metrics[-1], small=True), place) for place, one in enumerate(found)]
 
 
 def cumulative_grid(found: Sequence[Experiment]) -> list[Chart]:
     """One small chart of cumulative reward a task. Paper, figure (fig:mlebench:cumreward)."""
-    return [_apart(charts.cumulative(one, small=True), place) for place, one in enumerate(found)]
+    return [_renamed(charts.cumulative(one, small=True), place) for place, one in enumerate(found)]
 
 
 def steps_grid(found: Sequence[Experiment]) -> list[Chart]:
     """Three small charts a task: valid share, reward and seconds of its steps."""
-    return [_apart(one, place) for place, task in enumerate(found) for one in charts.over_steps(task, small=True)]
+    return [_renamed(one, place) for place, task in enumerate(found) for one in charts.over_steps(task, small=True)]
 
 
-def _apart(one: Chart, place: int) -> Chart:
+def _renamed(one: Chart, place: int) -> Chart:
     from dataclasses import replace
 
     return replace(one, name=f"{one.name}-{place}", caption="")
@@ -242,7 +242,7 @@ def _named(made: dict[str, Chart], *starts: str) -> list[str]:
 
 
 def _conditions(run: Run) -> list[str]:
-    """What a reader must know of a run before believing its numbers."""
+    """Conditions of a run that affect its numbers, as notices."""
     notes = []
     name = f"{run.task} {run.label} {run.seed}".strip()
     done, total = run.under_way
@@ -250,12 +250,12 @@ def _conditions(run: Run) -> list[str]:
         notes.append(
             f"{name}: step {len(run.steps) + 1} is under way, or was when the run stopped: {done} of {total} scripts."
         )
-    spoilt = sum(attempt.contaminated for attempt in run.attempts)
-    if spoilt:
+    contaminated = sum(attempt.contaminated for attempt in run.attempts)
+    if contaminated:
         notes.append(
-            f"{name}: {spoilt} of {len(run.attempts)} attempts shared their cores with something else while timed."
+            f"{name}: {contaminated} of {len(run.attempts)} attempts shared their cores with other work while timed."
         )
-    ours = len(run.attempts) - len(run.charged)
-    if ours:
-        notes.append(f"{name}: the sandbox failed on {ours} attempts; they count for nothing.")
+    failures = len(run.attempts) - len(run.charged)
+    if failures:
+        notes.append(f"{name}: the sandbox failed on {failures} attempts; these are not charged.")
     return notes

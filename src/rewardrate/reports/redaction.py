@@ -1,4 +1,4 @@
-"""What must not leave the machine with a page: passwords and keys in addresses and settings."""
+"""Removes passwords and keys in addresses and settings from what a page shows."""
 
 from __future__ import annotations
 

@@ -55,10 +55,10 @@ def _contrast(experiment: Experiment, arm: str) -> str:
         tiles.append(tile(_number(pair.rpg), f"{arm}: {words} ({_range(pair.rpg)})", "rpg"))
         tiles.append(tile(_number(pair.vanilla), f"vanilla: {words} ({_range(pair.vanilla)})", "vanilla"))
     head = [f"at T = {experiment.final:.1f} s", arm, "vanilla", "difference", "% improvement"]
-    said = "<br>".join(map(escape, headline.one_task(experiment, arm)))
+    headline_html = "<br>".join(map(escape, headline.one_task(experiment, arm)))
     title = "Both arms at equal time" if len(experiment.contrasts) == 1 else f"{arm} and vanilla at equal time"
     return (
-        f'<h2>{escape(title)}</h2><p class="verdict">{said}</p>'
+        f'<h2>{escape(title)}</h2><p class="verdict">{headline_html}</p>'
         f'<div class="tiles">{"".join(tiles)}</div>{table(head, rows, right=range(1, 5))}'
         f"{table(['what the time brought', *head[1:4]], time, right=range(1, 4))}"
         f'<p class="soft">{escape(note)} A value at T is the mean over budgets 0.8 T to T.</p>'
@@ -91,7 +91,7 @@ def many_tasks(experiments: Sequence[Experiment]) -> str:
         return f'<h2>Tasks</h2><p class="notice">{escape(error)}</p>'
 
 
-def _table(experiments: Sequence[Experiment], found: tables.Table) -> str:
+def _table(experiments: Sequence[Experiment], found: tables.TaskTable) -> str:
     """One arm and vanilla on every task."""
     rows = []
     for row in found.rows:
@@ -109,12 +109,12 @@ def _table(experiments: Sequence[Experiment], found: tables.Table) -> str:
         tile(_percent(found.mean), f"mean improvement of all tasks ({_range(found.mean, 1)} %)"),
         tile(f"{found.count('win')} : {found.count('loss')}", f"tasks on which {found.arm} is ahead and behind"),
     ]
-    said = " ".join(tables.summary(found))
+    below = " ".join(tables.summary(found))
     first = "<br>".join(map(escape, headline.many_tasks(experiments, found)))
     return (
         f'<h2>{escape(found.arm)} and vanilla on every task</h2><p class="verdict">{first}</p>'
         f'<div class="tiles">{"".join(tiles)}</div>'
-        f'{table(head, rows, right=(2, 3, 4, 5, 6, 7, 9))}<p class="soft">{escape(said)} ± is the standard error over '
+        f'{table(head, rows, right=(2, 3, 4, 5, 6, 7, 9))}<p class="soft">{escape(below)} ± is the standard error over '
         "repetitions; (↑) higher is better, (↓) lower; per second is the difference in reward per second.</p>"
     )
 

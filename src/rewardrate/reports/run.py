@@ -1,4 +1,4 @@
-"""What a run folder holds: one run read once, the runs of one task side by side, and what can be said of them."""
+"""Run folders, read: one run, and the runs of one task side by side with their comparison."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rewardrate.reports.soundness import check
 from rewardrate.runlog import AttemptRow, EventRow, RunLog, StepRow, best
 from rewardrate.runlog.rows import FINAL_EVALUATION
 
-LONGEST_CONFIG = 64_000  # letters; reading TOML takes quadratic time in the length of a dotted key
+LONGEST_CONFIG = 64_000  # characters; reading TOML takes quadratic time in the length of a dotted key
 DEPTH = 4  # folders below the one that is named in which runs are looked for
 REPORTED = re.compile(r"attempt \d+: reward (-?\d+(?:\.\d+)?)")  # the event of a run's final evaluation
 
@@ -90,7 +90,7 @@ class Run:
 
     @cached_property
     def charged(self) -> tuple[AttemptRow, ...]:
-        """Attempts that the policy answers for: all but failures of the sandbox."""
+        """Attempts that are charged: all but sandbox failures."""
         return tuple(attempt for attempt in self.attempts if attempt.charged)
 
     @cached_property
@@ -100,7 +100,7 @@ class Run:
 
     @cached_property
     def by_step(self) -> Mapping[int, list[AttemptRow]]:
-        """Step -> its attempts that the policy answers for."""
+        """Step -> its charged attempts."""
         found: dict[int, list[AttemptRow]] = {}
         for attempt in self.charged:
             found.setdefault(attempt.step, []).append(attempt)
@@ -116,8 +116,8 @@ class Run:
     @property
     def held_out_reward(self) -> float | None:
         """Reward of the run's best script on the report split, by which no script was chosen; None without one."""
-        said = [REPORTED.match(event.message) for event in self.events if event.kind == FINAL_EVALUATION]
-        return _number(said[-1][1]) if said and said[-1] else None
+        found = [REPORTED.match(event.message) for event in self.events if event.kind == FINAL_EVALUATION]
+        return _number(found[-1][1]) if found and found[-1] else None
 
     @cached_property
     def best(self) -> AttemptRow | None:
@@ -131,7 +131,7 @@ class Run:
 
     @cached_property
     def higher_is_better(self) -> bool | None:
-        """Which way the task's own metric points; None if nobody says."""
+        """Which way the task's own metric points; None if unknown."""
         direction = self.about.get("direction") or _direction(self.task)
         return None if direction is None else direction == "maximize"
 
@@ -156,7 +156,7 @@ class Experiment:
 
     @property
     def higher_is_better(self) -> bool | None:
-        """Which way the task's own metric points; None if nobody says."""
+        """Which way the task's own metric points; None if unknown."""
         return self.runs[0].higher_is_better
 
     @property
@@ -237,7 +237,16 @@ def read(folder: Path) -> Run:
     check(Path(folder), about, steps, attempts, events)
     under_way = sum(row.outcome is not None for row in pending), len(pending)
     found = chains(_columns(attempts))
-    return Run(Path(folder), about, attempts, steps, found, events, config_text, under_way)
+    return Run(
+        folder=Path(folder),
+        about=about,
+        attempts=attempts,
+        steps=steps,
+        chains=found,
+        events=events,
+        config_text=config_text,
+        under_way=under_way,
+    )
 
 
 def folders(folder: Path) -> list[Path]:
@@ -307,7 +316,7 @@ def experiments(runs: Sequence[Run]) -> list[Experiment]:
 
 
 def numbers(run: Run) -> dict[str, float]:
-    """The numbers of one run that fit on a line. Denominators are all attempts but failures of the sandbox."""
+    """The key numbers of one run. Denominators are the charged attempts."""
     charged, valid = run.charged, [attempt for attempt in run.charged if attempt.valid]
     reward, seconds = (sum(getattr(attempt, name) for attempt in rows) for name, rows in
                        (("reward", valid), ("seconds", charged)))  # fmt: skip
@@ -349,7 +358,7 @@ def _chains(pairs: Sequence[tuple[Run, Run]], metric: Metric) -> tuple[list[Chai
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The folders in a folder; none where it cannot be looked into."""
+    """The folders in a folder; none where it cannot be read."""
     try:
         return [path for path in sorted(folder.iterdir()) if path.is_dir()]
     except OSError:

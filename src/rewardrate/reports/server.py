@@ -1,8 +1,8 @@
-"""A run's page on this machine's loopback, while the run goes on. It only reads, and answers nobody from elsewhere.
+"""A run's page on this machine's loopback while the run is in progress. It only reads, and serves this machine only.
 
 A browser lets any site send requests to loopback, so a request must name this server as its host (which defeats a name
-that is made to point here) and must not come from another origin. Nothing but GET and HEAD is answered. A connection
-has a deadline as a whole, for sending its request and for taking the answer, and there are only so many at once.
+that resolves to this machine) and must not come from another origin. Nothing but GET and HEAD is answered. A connection
+has one deadline for its request and one for its answer, and the number of connections is bounded.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ HEADERS = {
 }
 
 
-class Watched:
-    """The page of some run folders as they are now; made again only when a step has been committed."""
+class LivePage:
+    """The page of some run folders; built again only when a step has been committed."""
 
     def __init__(self, places: Sequence[Path]) -> None:
         self.places = [Path(place) for place in places]
@@ -46,11 +46,11 @@ class Watched:
                 raise InputError(
                     "run", str(place), "there is no such folder", "start the run first, or look at its name"
                 )
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._made: tuple[str, str] = ("", "")
 
     def state(self) -> tuple[str, str]:
-        """A stamp that changes when a step is committed anywhere, and how far the runs are, in words."""
+        """A stamp that changes when a step is committed, and the progress of the runs as text."""
         stamps, words = [], []
         try:
             paths = [path for place in self.places for path in folders(place)]
@@ -69,8 +69,8 @@ class Watched:
         return "|".join(stamps), "; ".join(words[-3:])
 
     def page(self) -> str:
-        """The page as it is now. One request makes it, others wait for that one."""
-        with self._turn:
+        """The present page. One request builds it, others wait for it."""
+        with self._lock:
             stamp, words = self.state()
             if self._made[0] != stamp:
                 self._made = (stamp, self._build(stamp, words))
@@ -81,34 +81,34 @@ class Watched:
         try:
             runs, problems = gather(self.places)
             return page(runs, title, problems=problems, live=True, stamp=stamp)
-        except InputError as error:  # not one finished step yet, or a file that is damaged: said, and looked at again
-            said = f'<h1>{escape(title)}</h1><p class="lead">{escape(words)}</p>'
-            said += f'<p class="notice">{escape(redacted(str(error)))}</p>'
-            return document(title, said, data={"charts": {}, "stamp": stamp}, live=True)
+        except InputError as error:  # no finished step yet, or a damaged file: shown, and read again later
+            body = f'<h1>{escape(title)}</h1><p class="lead">{escape(words)}</p>'
+            body += f'<p class="notice">{escape(redacted(str(error)))}</p>'
+            return document(title, body, data={"charts": {}, "stamp": stamp}, live=True)
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one `Watched` on loopback. `port` 0 takes a free one; InputError if it is taken.
+    """Serves one `LivePage` on loopback. `port` 0 takes a free one; InputError if it is taken.
 
-    A socket's own time limit starts anew with every byte, so connections are ended here, whatever still drips in or
-    out of them. While there are too many, the oldest that waits for its client makes room for a new one.
+    A socket's own timeout restarts with every byte, so connections are closed here at their deadline. At the limit, the
+    oldest one that waits for its client is closed for a new one.
     """
 
     daemon_threads = True
     read_seconds = 10.0
-    "For the whole request."
+    "Deadline of the request."
     send_seconds = 30.0
-    "For the whole answer, once it is made."
+    "Deadline of the answer, once it is made."
     connections = 32
-    "At once."
+    "Most at once."
 
-    def __init__(self, watched: Watched, port: int = 0) -> None:
+    def __init__(self, live_page: LivePage, port: int = 0) -> None:
         if not 0 <= port < 65536:
             raise InputError("--port", port, "it must lie between 0 and 65535", "0 takes a free one")
-        self.watched = watched
+        self.live_page = live_page
         self._deadlines: dict[Any, float] = {}
         "Open connection -> when it is ended; infinite while the page is made. In the order they came."
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         try:
             super().__init__(("127.0.0.1", port), Handler)
         except OSError as error:
@@ -122,7 +122,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a new connection in a thread of its own, if there is room or can be made."""
-        with self._turn:
+        with self._lock:
             waiting = [one for one, end in self._deadlines.items() if end < math.inf]
             full = len(self._deadlines) >= self.connections
             if full and waiting:
@@ -135,21 +135,21 @@ class Server(ThreadingHTTPServer):
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection that has been served."""
-        with self._turn:
+        with self._lock:
             self._deadlines.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
         """End connections whose time is up; called again and again while serving."""
         now = time.monotonic()
-        with self._turn:
+        with self._lock:
             for one in [one for one, end in self._deadlines.items() if end < now]:
                 del self._deadlines[one]
                 _end(one)
 
     def allow(self, request: Any, seconds: float) -> bool:
         """Give a connection `seconds` from now; false if it was ended already."""
-        with self._turn:
+        with self._lock:
             if request not in self._deadlines:
                 return False
             self._deadlines[request] = time.monotonic() + seconds
@@ -157,7 +157,7 @@ class Server(ThreadingHTTPServer):
 
 
 def _end(connection: Any) -> None:
-    """Wake up the thread that waits for it, which then closes it."""
+    """Shut it down: the thread that waits for it wakes and closes it."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
@@ -178,9 +178,9 @@ class Handler(BaseHTTPRequestHandler):
             return self._answer(403, "text/plain", refused)
         path = self.path.partition("?")[0]
         if path in ("/", "/page"):
-            return self._answer(200, "text/html", self.server.watched.page())
+            return self._answer(200, "text/html", self.server.live_page.page())
         if path == "/state":
-            stamp, words = self.server.watched.state()
+            stamp, words = self.server.live_page.state()
             return self._answer(200, "application/json", json.dumps({"stamp": stamp, "words": words}))
         return self._answer(404, "text/plain", "there is nothing here\n")
 
@@ -207,10 +207,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
-        with contextlib.suppress(ConnectionError):  # a browser that turned away is no news
+        with contextlib.suppress(ConnectionError):  # the browser closed the connection
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a terminal that fills with requests helps nobody."""
+        """Requests are not logged."""

@@ -1,4 +1,4 @@
-"""A record that was damaged may still open: values of the wrong kind are told before anything is drawn from them."""
+"""Checks the values of a run log: a damaged database may still open, with values of the wrong type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewardrate.runlog import AttemptRow, EventRow, StepRow
 from rewardrate.runlog.rows import NAME_CHARACTERS
 
 
-def _whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int)
 
 
@@ -29,12 +29,12 @@ def _or_none(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 ATTEMPT: dict[str, Callable[[Any], bool]] = {
-    "id": _whole,
-    "step": _whole,
-    "row": _whole,
-    "parent": _or_none(_whole),
-    "tokens": _whole,
-    "valid": _whole,
+    "id": _is_integer,
+    "step": _is_integer,
+    "row": _is_integer,
+    "parent": _or_none(_is_integer),
+    "tokens": _is_integer,
+    "valid": _is_integer,
     "seed": lambda value: _text(value) and len(value) <= NAME_CHARACTERS,
     "reward": _number,
     "score": _or_none(lambda value: isinstance(value, int | float)),
@@ -62,8 +62,8 @@ def check(
             if not kind(getattr(attempt, name)):
                 raise _damaged(folder, f"{name} of attempt {attempt.id}", getattr(attempt, name))
     for step in steps:
-        sound = _whole(step.step) and _number(step.script_seconds) and isinstance(step.metrics, Mapping)
-        if not sound or not all(_number(getattr(step.rate, name)) for name in RATE):
+        valid = _is_integer(step.step) and _number(step.script_seconds) and isinstance(step.metrics, Mapping)
+        if not valid or not all(_number(getattr(step.rate, name)) for name in RATE):
             raise _damaged(folder, "a step", step.step)
         for name, value in step.metrics.items():
             if not _or_none(_number)(value):

@@ -50,8 +50,17 @@ def crossings(attempts: Sequence[AttemptRow], target: float) -> list[Crossing]:
             continue
         spent[one.row] = spent.get(one.row, 0.0) + one.seconds
         if one.valid and one.score is not None and one.score <= target:
-            margin = target - one.score
-            found.append(Crossing(one.id, one.step, one.row, one.score, margin, one.seconds, spent[one.row]))
+            found.append(
+                Crossing(
+                    attempt=one.id,
+                    step=one.step,
+                    row=one.row,
+                    loss=one.score,
+                    margin=target - one.score,
+                    seconds=one.seconds,
+                    spent=spent[one.row],
+                )
+            )
     return sorted(found, key=lambda crossing: (crossing.spent, crossing.attempt))
 
 

@@ -46,12 +46,12 @@ def page(folder: Path) -> str:
 
 
 def from_markdown(text: str) -> str:
-    """A Markdown table as HTML; lines that are no part of it stand above it."""
+    """A Markdown table as HTML; other lines go above it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    said = "".join(f"<p>{escape(line)}</p>" for line in lines if not line.startswith("|"))
+    above = "".join(f"<p>{escape(line)}</p>" for line in lines if not line.startswith("|"))
     if len(rows) < 2:
-        return said
+        return above
     head, marks, *cells = rows
     right = [place for place, mark in enumerate(marks) if re.fullmatch(r"-+:", mark)]
-    return said + table(head, cells, right=right)
+    return above + table(head, cells, right=right)

@@ -11,12 +11,12 @@ from typing import Any
 
 from rewardrate.errors import MissingExtra
 
-# Okabe and Ito's palette: told apart with any kind of colour vision, and in grey.
+# Okabe and Ito's palette: distinguishable with any kind of colour vision, and in grey.
 BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#6B7280"
 YELLOW, BROWN, SILVER = "#E6B800", "#8C564B", "#9CA3AF"
 INK, GRID, PAPER = "#1F2430", "#E5E7EB", "#FFFFFF"
 AGES = ("#C9D2DC", "#A9C3D9", "#86B0D3", "#6399C6", "#4A7FB3", "#3F639B", "#3E467E", "#3A2A5E")
-"From the first steps to the last: pale to dark on paper; the page turns them round in the dark."
+"From the first steps to the last: pale to dark; the page reverses them in its dark theme."
 
 NAMES = {
     BLUE: "blue",
@@ -31,7 +31,7 @@ NAMES = {
     INK: "ink",
     GRID: "grid",
 } | {color: f"age{place}" for place, color in enumerate(AGES)}
-"Colour -> the variable of the page's style sheet that stands for it, so that one drawing serves light and dark."
+"Colour -> its variable in the page's style sheet, so that one drawing serves both themes."
 
 SETTINGS: Any = {
     "font.size": 10,
@@ -72,23 +72,23 @@ def pyplot() -> Any:
 
 
 @contextlib.contextmanager
-def strange_letters_allowed() -> Iterator[None]:
-    """A name in letters that matplotlib's own font lacks is no reason to complain: a viewer has other fonts."""
+def ignore_missing_glyphs() -> Iterator[None]:
+    """Silence warnings about glyphs that matplotlib's font lacks: the viewer has other fonts."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
 def save(figure: Any, stem: Path) -> list[Path]:
-    """Write `stem`.svg and `stem`.png, each whole or not at all; returns their paths."""
+    """Write `stem`.svg and `stem`.png, each atomically; returns their paths."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     written = []
     for suffix, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):
         path = stem.with_suffix(suffix)
         partial = path.with_name(path.name + ".part")
-        with strange_letters_allowed():
+        with ignore_missing_glyphs():
             figure.savefig(partial, format=suffix[1:], bbox_inches="tight", **options)
         os.replace(partial, path)
         written.append(path)
-        figure.set_layout_engine("none")  # places are found once, and serve both files
+        figure.set_layout_engine("none")  # the layout is computed once for both files
     return written

@@ -1,4 +1,4 @@
-"""A matplotlib figure as SVG that lives inside a page: no styles of its own, colours that follow the page's theme."""
+"""A matplotlib figure as SVG inside a page: no styles of its own, colours that follow the page's theme."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import re
 from typing import Any
 
-from rewardrate.reports.style import INK, NAMES, strange_letters_allowed
+from rewardrate.reports.style import INK, NAMES, ignore_missing_glyphs
 
 KEPT = {
     "fill",
@@ -37,13 +37,13 @@ def inline(figure: Any, name: str) -> str:
     for axis in figure.axes:
         axis.set_facecolor("none")
     text = io.StringIO()
-    with strange_letters_allowed():
+    with ignore_missing_glyphs():
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, facecolor="none", edgecolor="none")
     return themed(text.getvalue(), name)
 
 
 def themed(text: str, name: str) -> str:
-    """What matplotlib wrote as SVG, made fit for the page."""
+    """Matplotlib's SVG, adapted to the page."""
     drawn = text[text.index("<svg") :]
     drawn = re.sub(
         r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->|<defs>\s*</defs>", "", drawn, flags=re.S

@@ -26,7 +26,7 @@ FIELDS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class TaskRow:
     """One task."""
 
     task: str
@@ -51,10 +51,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class TaskTable:
     """Every task that has both arms, and what they come to together."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TaskRow, ...]
     mean: Interval
     "Mean over tasks of the relative improvement in percent."
     trimmed: Interval
@@ -71,13 +71,13 @@ class Table:
 
 def table(
     experiments: Sequence[Experiment], metric: Metric | None = None, value: Value = "current", arm: str | None = None
-) -> Table:
+) -> TaskTable:
     """The table by reward or by score; without a metric, by score where its direction is known, as in the paper.
 
     InputError if no task has a run of each arm.
     """
     arm = arm or next((one.first for one in experiments if one.pairs), "rpg")
-    rows: list[Row] = []
+    rows: list[TaskRow] = []
     left_out = []
     for experiment in experiments:
         chosen: Metric = metric or experiment.metrics[-1]
@@ -85,15 +85,25 @@ def table(
         if both is None:
             left_out.append(experiment.task)
             continue
-        errors = standard_error(both.rpg_ends), standard_error(both.vanilla_ends)
         up = chosen == "reward" or bool(experiment.higher_is_better)
         count = len(experiment.contrasts[arm])
-        rows.append(Row(experiment.task, chosen, up, count, both, *errors, experiment.efficiency(arm)))
+        rows.append(
+            TaskRow(
+                task=experiment.task,
+                metric=chosen,
+                higher_is_better=up,
+                repetitions=count,
+                both=both,
+                rpg_error=standard_error(both.rpg_ends),
+                vanilla_error=standard_error(both.vanilla_ends),
+                efficiency=experiment.efficiency(arm),
+            )
+        )
     if not rows:
         rule = "no task has a finished run of each arm" + (f" that can be compared by {metric}" if metric else "")
         raise InputError("runs", "rpg and vanilla", rule, "train --arm both")
     known: Mapping[str, Comparison] = {row.task: row.both for row in rows}
-    return Table(tuple(rows), over_tasks(known, trim=0), over_tasks(known, trim=1), tuple(left_out), arm)
+    return TaskTable(tuple(rows), over_tasks(known, trim=0), over_tasks(known, trim=1), tuple(left_out), arm)
 
 
 def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
@@ -102,7 +112,7 @@ def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
     return float(np.std(known, ddof=1) / math.sqrt(len(known))) if len(known) > 1 else None
 
 
-def markdown(found: Table) -> str:
+def markdown(found: TaskTable) -> str:
     """The table for a README or an issue."""
     lines = [
         f"| task | n | T (s) | {found.arm} | vanilla | difference (95 %) | % improvement (95 %) | "
@@ -120,7 +130,7 @@ def markdown(found: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex(found: Table) -> str:
+def latex(found: TaskTable) -> str:
     """The table for a paper (booktabs)."""
     lines = [
         r"\begin{tabular}{lrrrr}",
@@ -141,7 +151,7 @@ def latex(found: Table) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def comma_separated(found: Table) -> str:
+def comma_separated(found: TaskTable) -> str:
     """The table for programs, at full precision; an empty cell is not defined."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -160,7 +170,7 @@ def comma_separated(found: Table) -> str:
     return out.getvalue()
 
 
-def summary(found: Table) -> list[str]:
+def summary(found: TaskTable) -> list[str]:
     """Sentences under the table."""
     tasks = f"{len(found.rows)} task{'s' if len(found.rows) != 1 else ''}"
     lines = [f"Mean improvement over {tasks}: {interval(found.mean, 1, sign=True)} %."]
@@ -186,13 +196,13 @@ def sign_test(wins: int, losses: int) -> float:
     return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
-def per_second(row: Row) -> str:
+def per_second(row: TaskRow) -> str:
     """The difference in reward per second, with its interval."""
     found = row.efficiency.get("reward_per_second")
     return "-" if found is None else interval(found.difference, sign=True)
 
 
-def leader(row: Row) -> str:
+def leader(row: TaskRow) -> str:
     """Which arm is ahead: rpg, vanilla or neither."""
     return "rpg" if "win" in row.verdict else "vanilla" if "loss" in row.verdict else ""
 
@@ -208,14 +218,14 @@ def interval(value: Interval, digits: int = 3, *, sign: bool = False) -> str:
     return f"{text} ({value.low:{plus}.{digits}f} to {value.high:{plus}.{digits}f})"
 
 
-def _with_error(row: Row, arm: str, between: str) -> str:
+def _with_error(row: TaskRow, arm: str, between: str) -> str:
     value: Interval = getattr(row.both, arm)
     error = row.rpg_error if arm == "rpg" else row.vanilla_error
     text = "-" if value.value is None else f"{value.value:.3f}"
     return text if error is None else f"{text}{between}{error:.3f}"
 
 
-def _arrow(row: Row, up: str, down: str) -> str:
+def _arrow(row: TaskRow, up: str, down: str) -> str:
     arrow = up if row.higher_is_better else down
     return f"{row.task} ({arrow})" if arrow else row.task
 
@@ -238,8 +248,8 @@ def _safe_cell(text: str) -> str:
 
 def _tex(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {letter: "\\" + letter for letter in "&%$#_{}"}
-    return "".join(special.get(letter, letter) for letter in text)
+    special |= {character: "\\" + character for character in "&%$#_{}"}
+    return "".join(special.get(character, character) for character in text)
 
 
 def _tex_number(value: float | None) -> str:

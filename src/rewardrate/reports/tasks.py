@@ -26,10 +26,10 @@ def score_table(task: Task) -> str:
     for row in rows:
         marks = (" **best score**" if row is rows[0] else "") + (" **best rate**" if row is best_rate else "")
         report = "-" if row.report is None else f"{row.report:.4f}"
-        worth = _gain(task, row)
+        value = _gain(task, row)
         lines.append(
             f"| {row.script}{marks} | {row.score:.4f} | {report} | {row.seconds:.2f} | {row.cpu_seconds or 0:.2f} "
-            f"| {worth:.3f} | {worth / _seconds(row):.3f} |"
+            f"| {value:.3f} | {value / _seconds(row):.3f} |"
         )
     return "\n".join(lines)
 
@@ -65,7 +65,7 @@ def plot(axis: Any, task: Task, *, names: bool = True) -> None:
     rows = timed(task)
     points = [(_seconds(row), _gain(task, row), row) for row in rows]
     best = max(points, key=lambda point: point[1] / point[0])
-    front = _front([(seconds, worth) for seconds, worth, _ in points])
+    front = _front([(seconds, value) for seconds, value, _ in points])
     axis.plot(*zip(*front, strict=True), color=GREY, lw=1.2, drawstyle="steps-post", zorder=1)
     axis.scatter([p[0] for p in points], [p[1] for p in points], color=BLUE, s=28, zorder=2)
     axis.scatter(*points[0][:2], color=ORANGE, s=70, zorder=3, label="best score")
@@ -75,7 +75,7 @@ def plot(axis: Any, task: Task, *, names: bool = True) -> None:
     axis.set(title=task.id, xlabel="seconds", ylabel="gain", ylim=(min(0.0, *(p[1] for p in points)) - 0.03, 1.1))
     axis.legend(loc=_free_corner(axis, [point[:2] for point in points]))
     if names:
-        label(axis, {_name(row): (seconds, worth) for seconds, worth, row in points}, front)
+        label(axis, {_name(row): (seconds, value) for seconds, value, row in points}, front)
 
 
 LETTERS = 7.5
@@ -180,9 +180,9 @@ def timed(task: Task) -> list[Reference]:
 def _front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Points that no other beats in both time and gain, in order of time."""
     front: list[tuple[float, float]] = []
-    for seconds, worth in sorted(points, key=lambda point: (point[0], -point[1])):
-        if not front or worth > front[-1][1]:
-            front.append((seconds, worth))
+    for seconds, value in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not front or value > front[-1][1]:
+            front.append((seconds, value))
     return front
 
 

@@ -1,4 +1,4 @@
-"""Scripts, messages and output of many attempts in little room: every distinct line once, then deflate.
+"""Scripts, messages and output of many attempts, compressed: every distinct line once, then deflate.
 
 A script that changes three lines of its parent costs three lines. The page unpacks it when the first script is asked
 for. Layout, after base64 and zlib:
@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 CODE, MESSAGE, OUTPUT = 200_000, 2_000, 8_000
-"Letters of a script, a message, an output that the page shows; the record has all of it."
+"Characters of a script, a message and an output on the page; the run log has all of them."
 
 
 @dataclass(frozen=True)
-class Pack:
-    """Packed texts, and how many letters of base64 they take."""
+class PackedTexts:
+    """Packed texts, in base64."""
 
     lines: str
     texts: str
@@ -42,7 +42,7 @@ class Packer:
         text = shortened(text, limit, tail=tail)
         return self._numbers.setdefault(text, len(self._numbers))
 
-    def pack(self) -> Pack:
+    def pack(self) -> PackedTexts:
         """All of it."""
         places: dict[str, int] = {}
         spans = bytearray()
@@ -51,23 +51,23 @@ class Packer:
             runs = _runs(numbers)
             for value in (len(runs), *(value for run in runs for value in run)):
                 _leb(spans, value)
-        return Pack(squeeze("\n".join(places).encode("utf-8", "replace")), squeeze(bytes(spans)))
+        return PackedTexts(squeeze("\n".join(places).encode("utf-8", "replace")), squeeze(bytes(spans)))
 
 
 def shortened(text: str, limit: int, *, tail: bool = False) -> str:
-    """The first letters of a text that is too long, or its last ones, with a line that says so."""
+    """The first characters of a text that is too long, or its last ones, below a line that says so."""
     if len(text) <= limit:
         return text
-    note = f"({len(text):,} letters, shown: the {'last' if tail else 'first'} {limit:,}; the record has all)"
+    note = f"({len(text):,} characters, shown: the {'last' if tail else 'first'} {limit:,}; the run log has all)"
     return f"{note}\n{text[-limit:]}" if tail else f"{text[:limit]}\n{note}"
 
 
 def squeeze(data: bytes) -> str:
-    """Deflated, as letters."""
+    """Deflated, in base64."""
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
-def unpack(pack: Pack) -> list[str]:
+def unpack(pack: PackedTexts) -> list[str]:
     """Every text again, by number."""
     lines = zlib.decompress(base64.b64decode(pack.lines)).decode("utf-8").split("\n")
     data = iter(zlib.decompress(base64.b64decode(pack.texts)))
@@ -79,7 +79,7 @@ def unpack(pack: Pack) -> list[str]:
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbours that count up by one, as (first, length)."""
+    """Runs of consecutive numbers, as (first, length)."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and number == sum(runs[-1]):

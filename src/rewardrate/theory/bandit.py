@@ -25,7 +25,7 @@ def relative_value(reward: ArrayLike, seconds: ArrayLike, rate: float) -> Array:
 
 
 def F(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None, rate: float) -> float:
-    """F(rate) = E_p[max_a q_rate(x, a)]: convex, strictly decreasing, zero at the optimal rate alone."""
+    """F(rate) = E_p[max_a q_rate(x, a)]: convex, decreasing, zero only at the optimal rate. Paper, (eq:relval)."""
     q_xa = relative_value(reward, seconds, rate)
     return float(check_p(p, len(q_xa)) @ q_xa.max(axis=1))
 
@@ -43,6 +43,7 @@ def greedy_policy(reward: ArrayLike, seconds: ArrayLike, rate: float, *, ties: T
     """An action per context with the best relative value. Ties: lowest number, highest, or drawn by a Generator."""
     q_xa = relative_value(reward, seconds, rate)
     if isinstance(ties, np.random.Generator):
+        # Ties up to rounding, measured against the terms of the difference r - rate * delta: its own size may be zero.
         reward_xa, seconds_xa = check_tables(reward, seconds)
         size_xa = np.abs(reward_xa) + abs(rate) * seconds_xa
         best = q_xa.argmax(axis=1)[:, None]
@@ -67,12 +68,12 @@ def policy_rate(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None, poli
 def optimal_rate(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None = None) -> float:
     """rho* = max over policies of the rate: the root of F, bracketed by the extreme ratios reward / seconds.
 
-    From the bracketed root Dinkelbach's iteration goes on until the rate of the greedy policy rises no more, which is
-    exact to rounding. Rewards may have any sign. Paper, equation (bandit:fixedpoint).
+    Dinkelbach's iteration continues from the bracketed root until the rate of the greedy policy rises no more, which
+    is exact up to rounding. Rewards may have any sign. Paper, equation (bandit:fixedpoint).
     """
     reward_xa, seconds_xa = check_tables(reward, seconds)
     p_x = check_p(p, len(reward_xa))
-    used = p_x > 0
+    used = p_x > 0  # contexts that never come must not widen the bracket
     reward_xa, seconds_xa, p_x = reward_xa[used], seconds_xa[used], p_x[used]
     ratios = reward_xa / seconds_xa
     low, high = float(ratios.min()), float(ratios.max())
@@ -91,9 +92,9 @@ def optimal_rate(reward: ArrayLike, seconds: ArrayLike, p: ArrayLike | None = No
             excess, low, high, xtol=1e-15 * max(abs(low), abs(high)), rtol=8 * np.finfo(float).eps, maxiter=500
         )
     best = -np.inf
-    for _ in range(
-        10_000
-    ):  # Dinkelbach from there: a policy's rate is never above the optimal one, so the largest counts
+    # Brent leaves an error in the root; a greedy policy's own rate has none. No policy's rate exceeds the optimal one,
+    # so the iterates rise until the policy is optimal, and the largest of them is the answer.
+    for _ in range(10_000):
         chosen = (reward_xa - root * seconds_xa).argmax(axis=1)[:, None]
         earned, spent = (p_x @ np.take_along_axis(table, chosen, axis=1)[:, 0] for table in (reward_xa, seconds_xa))
         root = float(earned / spent)

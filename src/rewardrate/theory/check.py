@@ -1,4 +1,4 @@
-"""Try every statement of the paper on many random bandits and report what was found."""
+"""Test every statement of the paper on many random bandits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rewardrate.theory.tight import TIGHT
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """What `rewardrate theory check` tries."""
+    """Settings of `rewardrate theory check`."""
 
     instances: Annotated[int, AtLeast(1)] = 2000
-    "Random bandits to try; the families take turns."
+    "Random bandits, from the families in turn."
     seed: Annotated[int, AtLeast(0)] = 0
-    "Seed of everything that is drawn."
+    "Seed of the random bandits."
     contexts: Annotated[int, AtLeast(1)] = 5
     "Most contexts of a bandit."
     actions: Annotated[int, AtLeast(1)] = 5
@@ -32,8 +32,8 @@ class CheckConfig:
 
 
 @dataclass
-class Finding:
-    """What one statement showed."""
+class StatementResult:
+    """One statement's test results."""
 
     statement: Statement
     tried: int = 0
@@ -42,7 +42,7 @@ class Finding:
     tight: float | None = None
     "Slack on the hand-made tight example; None where there is none."
     counterexamples: list[dict[str, Any]] = field(default_factory=list)
-    "The first three violating instances, to be replayed."
+    "The first three violating instances, as JSON to replay."
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -58,17 +58,17 @@ class Finding:
         }
 
 
-def check_theory(config: CheckConfig, progress: Callable[[int], None] = lambda done: None) -> list[Finding]:
-    """One Finding per statement. `progress` is called with the number of instances done."""
-    findings = [Finding(statement) for statement in STATEMENTS]
-    for finding in findings:
-        if finding.statement.name in TIGHT:
-            finding.tight = TIGHT[finding.statement.name]()
+def check_theory(config: CheckConfig, progress: Callable[[int], None] = lambda done: None) -> list[StatementResult]:
+    """One StatementResult per statement. `progress` is called with the number of instances done."""
+    results = [StatementResult(statement) for statement in STATEMENTS]
+    for result in results:
+        if result.statement.name in TIGHT:
+            result.tight = TIGHT[result.statement.name]()
     for number, case in enumerate(cases(config), start=1):
-        for finding in findings:
-            _try(finding, case, config, number)
+        for result in results:
+            _test(result, case, config, number)
         progress(number)
-    return findings
+    return results
 
 
 def cases(config: CheckConfig) -> Iterator[Case]:
@@ -79,15 +79,15 @@ def cases(config: CheckConfig) -> Iterator[Case]:
         yield Case(draw_instance(rng, names[number % len(names)], config.contexts, config.actions), rng, config.steps)
 
 
-def _try(finding: Finding, case: Case, config: CheckConfig, number: int) -> None:
-    slack = finding.statement.check(case)
+def _test(result: StatementResult, case: Case, config: CheckConfig, number: int) -> None:
+    slack = result.statement.check(case)
     if slack is None:
         return
-    finding.tried += 1
-    finding.smallest_slack = min(finding.smallest_slack, slack)
-    if not slack >= -finding.statement.allowance:  # NaN is a violation too
-        finding.violations += 1
-        if len(finding.counterexamples) < 3:
-            finding.counterexamples.append(
+    result.tried += 1
+    result.smallest_slack = min(result.smallest_slack, slack)
+    if not slack >= -result.statement.allowance:  # NaN is a violation too
+        result.violations += 1
+        if len(result.counterexamples) < 3:
+            result.counterexamples.append(
                 {"number": number, "seed": config.seed, "slack": slack, **case.instance.to_json()}
             )

@@ -69,6 +69,8 @@ class Bounds:
     def k0(self, start: float = 0.0) -> float:
         """Theorem 2: from this step on the greedy policy is optimal; infinite if Delta* = 0 or out of range."""
         self._check_start(start)
+        # Solve the error bound (rho* - start) e^c (k + 1)^-c <= epsilon_bar, c = 1 - chi, for k in logarithms: the
+        # power overflows long before its logarithm does.
         c = self.delta_min / self.delta_max
         distance = max(self.rho_star - start, 0.0)
         if distance == 0 or math.isinf(self.epsilon_bar):

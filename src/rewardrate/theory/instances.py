@@ -1,4 +1,4 @@
-"""Random bandits to try theorems on: ordinary ones, and every edge case we could think of."""
+"""Random bandits to test theorems on: ordinary ones and edge cases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Instance:
 
 
 Tables = tuple[Array, Array, Array]
-Family = Callable[[np.random.Generator, int, int], Tables]
+DrawTables = Callable[[np.random.Generator, int, int], Tables]
 
 
 def _ordinary(rng: np.random.Generator, x: int, a: int) -> Tables:
@@ -95,7 +95,7 @@ def _other_units(rng: np.random.Generator, x: int, a: int) -> Tables:
     return reward * 10 ** rng.uniform(-6, 6), seconds * 10 ** rng.uniform(-6, 6), p
 
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, DrawTables] = {
     "ordinary": _ordinary,
     "wild-times": _wild_times,
     "nearly-equal-times": _nearly_equal_times,

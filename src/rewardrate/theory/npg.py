@@ -15,7 +15,7 @@ from rewardrate.theory.tables import Array, check_p, check_rate, check_tables
 
 
 class NPGStep(NamedTuple):
-    """Where the iteration stands after `k` updates."""
+    """State of the iteration after `k` updates."""
 
     k: int
     rate: float
@@ -80,5 +80,6 @@ def npg(
 
 def softmax(theta: Array) -> Array:
     """Probabilities along the last axis, without overflow."""
+    assert theta.ndim >= 1
     shifted = np.exp(theta - theta.max(axis=-1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))

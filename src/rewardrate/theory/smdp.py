@@ -131,10 +131,11 @@ class SMDP:
         raise InputError("method", method, "there is no such method", did_you_mean(str(method), ("policy", "value")))
 
     def _policy_iteration(self, policy: NDArray[np.int64], *, keep: bool = False) -> Optimum:
-        """Improve until nothing does. `keep`: end, rather than fail, where a step would split the chain."""
+        """Improve until no action does. `keep`: stop, rather than fail, where a step would split the chain."""
         rows = np.arange(self.states)
         rate, values = self.rate(policy), self.values(policy)
         for _ in range(10_000):
+            # Gains are compared with the size of the terms they are differences of: below that they are rounding.
             size_sa = np.abs(self.reward) + abs(rate) * self.seconds + self.transition @ np.abs(values.state)
             best = values.action.argmax(axis=1)
             gain = values.action[rows, best] - values.action[rows, policy]
@@ -157,6 +158,8 @@ class SMDP:
         """A policy that leads every state to the recurrent class with the best rate."""
         from scipy.optimize import linprog
 
+        # Maximise reward per second over state-action frequencies: flow balance in every state, one second in total.
+        # The support of the solution is an optimal recurrent class; outside of it any way into the class will do.
         scale_s, scale_r = self.seconds.max(), np.abs(self.reward).max() or 1.0
         out = np.repeat(np.eye(self.states), self.actions, axis=1)
         balance = out - self.transition.reshape(-1, self.states).T
@@ -178,7 +181,7 @@ class SMDP:
         return float(d @ self.reward[members, policy[members]] / (d @ self.seconds[members, policy[members]]))
 
     def _towards(self, members: list[int], policy: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The policy inside `members`; elsewhere any action that brings one closer to them."""
+        """The policy inside `members`; elsewhere an action with a chance of coming closer to them."""
         policy, inside = policy.copy(), np.zeros(self.states, bool)
         inside[members] = True
         while not inside.all():
@@ -245,8 +248,12 @@ def gth(chain: Array) -> Array:
 
     Only the ways between different states are used, so every entry is right to rounding however rare they are.
     """
+    assert chain.ndim == 2
+    assert chain.shape[0] == chain.shape[1]
     a = chain.copy()
     size = len(a)
+    # Censor the chain on its first n states, the last state out at each turn: a visit to n becomes a direct transition
+    # between the others. The normaliser is the sum of the ways out of n, where elimination would subtract from one.
     for n in range(size - 1, 0, -1):
         a[:n, n] /= a[n, :n].sum()
         a[:n, :n] += np.outer(a[:n, n], a[n, :n])
@@ -260,6 +267,9 @@ def recurrent_classes(chain: Array) -> list[list[int]]:
     """Closed communicating classes of a Markov chain: where it ends up."""
     from scipy.sparse.csgraph import connected_components
 
+    assert chain.ndim == 2
+    assert chain.shape[0] == chain.shape[1]
+    # A communicating class is a strong component of the graph; it is closed if no edge leaves it.
     links = chain > 0
     count, label = connected_components(links, directed=True, connection="strong")
     leaves = np.zeros(count, bool)

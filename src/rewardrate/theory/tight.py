@@ -1,7 +1,7 @@
-"""Examples in which the bounds are met, or nearly: how much of each inequality is real.
+"""Examples in which the bounds hold with equality, or nearly: they cannot be improved by more than the slack.
 
-Each function returns the slack of its statement on one hand-made bandit, on the scale of `statements`. Zero is
-attained; the derivations are in docs/theory.md.
+Each function returns the slack of its statement on one hand-made bandit, on the scale of `statements`. Zero means
+equality; the derivations are in docs/theory.md.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def lemma_4_lipschitz() -> float:
 
 def theorem_1_interval() -> float:
     """Over-priced by the whole band, a quick action ties with the optimal slow one; taken at the band's low end, its
-    rate is the interval's lower end (1 - R gamma / (1 + gamma)) rho*, for ever and again.
+    rate is the interval's lower end (1 - R gamma / (1 + gamma)) rho*, in every second iterate.
     """
     gamma, slow, quick = 0.25, 4.0, 1.0
     reward, seconds = [[quick - gamma * (slow - quick), slow]], [[quick, slow]]  # rho* = 1

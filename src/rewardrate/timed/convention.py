@@ -1,4 +1,4 @@
-"""The convention: a step's seconds stand in info["seconds"], from the environment or measured by `WallClock`."""
+"""The convention: info["seconds"] has the seconds of a step, from the environment or measured by `WallClock`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ KEY = "seconds"
 class TimedEnv(gymnasium.Env[ObsType, ActType]):
     """An environment whose actions take time: every `step` puts its seconds, finite and positive, into info["seconds"].
 
-    Any environment that does so will do; deriving from this class only says it aloud. One that keeps no time of its
-    own is measured by `WallClock`. `check_timed` tries whether an environment keeps the convention.
+    Any environment that does so is timed; deriving from this class only declares it. One without a clock of its own is
+    measured by `WallClock`. `check_timed` checks an environment.
     """
 
 
 class WallClock(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordConstructorArgs):
     """Measures each step by the monotonic wall clock and writes info["seconds"], at least `floor_seconds`.
 
-    Only the environment's own step is timed, not the policy's thinking. Measured time is noisy, so the wrapped
-    environment counts as nondeterministic. An environment that already gives seconds is refused: one of the two is
-    not what is meant.
+    Only the environment's step is timed, not the policy's. Measured time is noisy, so the wrapped
+    environment counts as nondeterministic. An environment that already gives seconds is refused.
     """
 
     def __init__(self, env: gymnasium.Env[ObsType, ActType], *, floor_seconds: float = 1e-6) -> None:
@@ -47,13 +46,13 @@ class WallClock(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordCon
         return nondeterministic(super().spec)
 
     def step(self, action: ActType) -> tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Step, and say how long it took."""
+        """Step, and measure it."""
         start = time.perf_counter()
         observation, reward, terminated, truncated, info = self.env.step(action)
         taken = time.perf_counter() - start
         if KEY in info:
-            rule = "the environment keeps its own time, so there is nothing to measure"
-            remedy = "take WallClock away, or put it inside of the wrapper that counts seconds"
+            rule = "the environment gives its own seconds, so there is nothing to measure"
+            remedy = "remove WallClock, or put it inside of the wrapper that gives seconds"
             raise InputError(f"info[{KEY!r}]", info[KEY], rule, remedy)
         return observation, reward, terminated, truncated, {**info, KEY: max(taken, self.floor_seconds)}
 
@@ -86,7 +85,7 @@ def positive_seconds(field: str, value: Any) -> float:
     number = as_number(value)
     if math.isfinite(number) and number > 0:
         return number
-    remedy = "charge an instant action a small time" if number == 0 else "mend the environment's clock"
+    remedy = "charge an instant action a small time" if number == 0 else "fix the environment's clock"
     raise InputError(field, plain(value), "seconds must be finite and positive", remedy)
 
 
@@ -95,7 +94,7 @@ def finite_reward(field: str, value: Any) -> float:
     number = as_number(value)
     if math.isfinite(number):
         return number
-    raise InputError(field, plain(value), "a reward must be a finite number", "mend the environment's reward")
+    raise InputError(field, plain(value), "a reward must be a finite number", "fix the environment's reward")
 
 
 def plain(value: Any) -> Any:
@@ -115,7 +114,7 @@ def as_number(value: Any) -> float:
 
 
 def check_timed(env: gymnasium.Env[Any, Any], *, steps: int = 100, seed: int = 0) -> float:
-    """Take random actions and hold each step to the convention; the seconds they took together.
+    """Take random actions and check every step; returns the seconds they took in total.
 
     InputError names the step that breaks it. Gymnasium's own `check_env` checks the rest.
     """

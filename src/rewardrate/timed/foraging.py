@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardrate.checks import at_least
-from rewardrate.timed.reference import Outcome, ReferenceEnv, not_negative, pair, positive, probability
+from rewardrate.timed.reference import ReferenceEnv, Transition, not_negative, pair, positive, probability
 
 Array = NDArray[np.float64]
 BITE, LEAVE = 0, 1
@@ -23,7 +23,7 @@ class Foraging(ReferenceEnv):
     early; by rate, when a bite brings less than the rate (Charnov's marginal value theorem, 1976).
     """
 
-    words: ClassVar = ("bite", "leave")
+    action_names: ClassVar = ("bite", "leave")
 
     def __init__(
         self,
@@ -56,16 +56,16 @@ class Foraging(ReferenceEnv):
             seconds[state] = 1 + self.chased * self.travel, self.travel
         return transition, reward, seconds
 
-    def draw(self, state: int, action: int, rng: np.random.Generator) -> Outcome:
+    def draw(self, state: int, action: int, rng: np.random.Generator) -> Transition:
         """A bite of exponential length, or a journey of gamma-distributed length."""
         journey = self.travel * rng.gamma(4.0, 0.25)
         patch = 0 if rng.random() < self.rich else self.levels
         if action == LEAVE:
-            return Outcome(patch, 0.0, journey)
+            return Transition(patch, 0.0, journey)
         seconds = rng.exponential(1.0)
         if rng.random() < self.chased:
-            return Outcome(patch, self._yield(state), seconds + journey)
-        return Outcome(self._emptier(state), self._yield(state), seconds)
+            return Transition(patch, self._yield(state), seconds + journey)
+        return Transition(self._emptier(state), self._yield(state), seconds)
 
     def _emptier(self, state: int) -> int:
         return state if state % self.levels == self.levels - 1 else state + 1

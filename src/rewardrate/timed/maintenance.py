@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardrate.checks import at_least
-from rewardrate.timed.reference import Outcome, ReferenceEnv, not_negative, pair, positive, probability
+from rewardrate.timed.reference import ReferenceEnv, Transition, not_negative, pair, positive, probability
 
 Array = NDArray[np.float64]
 RUN, SERVICE, OVERHAUL = 0, 1, 2
@@ -26,7 +26,7 @@ class MachineMaintenance(ReferenceEnv):
     Times of jobs and repairs vary (a gamma distribution, spread one half).
     """
 
-    words: ClassVar = ("run", "service", "overhaul")
+    action_names: ClassVar = ("run", "service", "overhaul")
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class MachineMaintenance(ReferenceEnv):
             seconds[wear] = job, self.service, self.overhaul
         return transition, reward, seconds
 
-    def draw(self, state: int, action: int, rng: np.random.Generator) -> Outcome:
+    def draw(self, state: int, action: int, rng: np.random.Generator) -> Transition:
         """A job, which may break the machine, or a repair."""
         varies = rng.gamma(4.0, 0.25)  # mean 1, spread one half
         if action == SERVICE:
-            return Outcome(max(state - 2, 0), 0.0, self.service * varies)
+            return Transition(max(state - 2, 0), 0.0, self.service * varies)
         if action == OVERHAUL:
-            return Outcome(0, 0.0, self.overhaul * varies)
+            return Transition(0, 0.0, self.overhaul * varies)
         if rng.random() < self.chance(state):
-            return Outcome(0, 0.0, self.down * varies)
+            return Transition(0, 0.0, self.down * varies)
         worn = min(state + 1, self.levels - 1) if rng.random() < self.worsens else state
-        return Outcome(worn, 1 - self.worse * state, (1 + self.slower * state) * varies)
+        return Transition(worn, 1 - self.worse * state, (1 + self.slower * state) * varies)

@@ -1,4 +1,4 @@
-"""Actions of variable length out of any environment: the agent chooses what to do and for how long."""
+"""Actions of variable length in any environment: the agent chooses an action and its length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
 from rewardrate.timed.convention import KEY, finite_reward, positive_seconds, single
-from rewardrate.timed.wrapper import refuse_inside
+from rewardrate.timed.wrapper import refuse_priced
 
 STEPS = "steps"
 
@@ -35,7 +35,7 @@ class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstr
         *,
         step_seconds: float | None = None,
     ) -> None:
-        refuse_inside(single(env, "give it to make_vec: wrappers=[timed.OptionsWrapper]"), "price the options instead")
+        refuse_priced(single(env, "give it to make_vec: wrappers=[timed.OptionsWrapper]"), "price the options instead")
         RecordConstructorArgs.__init__(self, lengths=lengths, step_seconds=step_seconds)
         gymnasium.Wrapper.__init__(self, env)
         self.lengths = _lengths(lengths)
@@ -52,7 +52,7 @@ class OptionsWrapper(gymnasium.Wrapper[ObsType, Any, ObsType, Any], RecordConstr
         )
 
     def step(self, action: Any) -> tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Repeat the inner action; what came of it all."""
+        """Repeat the inner action; the sum of its rewards and seconds."""
         inner, length = self._pair(action)
         total, times, steps = 0.0, list[Any](), 0
         terminated = truncated = False
@@ -97,5 +97,5 @@ def _lengths(lengths: Any) -> tuple[int, ...]:
         raise InputError("lengths", lengths, "it must be a list of whole numbers", "for a frame skip of 4: (4,)")
     found = tuple(at_least(f"lengths[{i}]", length, 1) for i, length in enumerate(lengths))
     if len(set(found)) < len(found):
-        raise InputError("lengths", lengths, "a length stands there twice")
+        raise InputError("lengths", lengths, "a length is given twice")
     return found

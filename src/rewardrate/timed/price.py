@@ -23,8 +23,8 @@ class Price:
     """What a second costs now: `price_scale` times the estimate, refitted after every `every` steps (a round).
 
     A round gives one row per chain, its reward and seconds in the round. In a vector environment a chain is one of
-    its environments; a single stream of steps is cut into `chains` pieces a round. Within a round the price stands
-    still. Estimators of totals (NIW) see the chains' totals from the first round on, or over the last `window` rounds.
+    its environments; a single stream of steps is cut into `chains` pieces per round. Within a round the price is
+    constant. Estimators of totals (NIW) see the chains' totals since the first round, or over the last `window` rounds.
 
     charge="rate" charges what the estimator charges, never less than 0; "mean" its point estimate, which may be
     negative: the right price where all rewards are costs. One price may serve several wrappers in one process.
@@ -41,14 +41,14 @@ class Price:
         price_scale: float = 1.0,
     ) -> None:
         if estimator is None:
-            estimator = Totals(forgetting=0.9)  # follows a policy that learns; 1.0 would price it by its youth
+            estimator = Totals(forgetting=0.9)  # follows a policy that learns; 1.0 would average over all its past
         self.estimator = rates.make(estimator) if isinstance(estimator, str) else estimator
         if not isinstance(self.estimator, Estimator):
             raise InputError(
                 "estimator",
                 estimator,
                 "it must be an estimator of `rates`, or the name of one",
-                "for a price that stands still: rates.Fixed(price)",
+                "for a constant price: rates.Fixed(price)",
             )
         self.every = at_least("every", every, 1)
         self.chains = at_least("chains", chains, 1)
@@ -86,19 +86,19 @@ class Price:
         return self.price_scale * (found.rate if self.charge == "rate" else found.mean)
 
     def relative(self, reward: Array, seconds: Array) -> Array:
-        """Reward - rate * seconds, at the price of now."""
+        """Reward - rate * seconds, at the present price."""
         with np.errstate(over="ignore", invalid="ignore"):
-            left = reward - self.rate * seconds
-        if not np.isfinite(left).all():
-            row = int(np.flatnonzero(~np.isfinite(left))[0])
+            relative = reward - self.rate * seconds
+        if not np.isfinite(relative).all():
+            row = int(np.flatnonzero(~np.isfinite(relative))[0])
             rule = f"at the price {self.rate:g} the charge does not fit 64-bit arithmetic"
             raise InputError("seconds", float(seconds[row]), rule, "rescale rewards or seconds")
-        return np.asarray(left)
+        return np.asarray(relative)
 
     def add(self, reward: ArrayLike, seconds: ArrayLike, chain: ArrayLike | None = None) -> float:
-        """Absorb steps; the price after them. `chain` says whose they are; None: the next of one stream.
+        """Add steps; returns the price after them. `chain` has the chain of each; None: one stream of steps.
 
-        A bad row is refused by name and nothing changes. A round is fitted as soon as it is full.
+        A bad row raises InputError and changes nothing. The estimator is fitted as soon as a round is full.
         """
         rows = check_rows(reward, seconds, None, "zero")
         if not rows.reward.size:
@@ -126,19 +126,19 @@ class Price:
         return place.astype(np.int64)
 
     def _fit(self, full: _Round) -> _Round:
-        totals = copy.deepcopy(self._totals)  # a refused fit changes nothing
+        totals = copy.deepcopy(self._totals)  # if the fit raises, nothing has changed
         here = full.seconds > 0
         totals.update(full.reward, np.where(here, full.seconds, 1.0), present=here).fit(self.estimator)
         self._totals = totals
         return _Round(np.zeros(self.chains), np.zeros(self.chains), 0)
 
     def settings(self) -> dict[str, Any]:
-        """What a saved state must agree with."""
+        """Settings that a saved state must match."""
         size = {"chains": self.chains, "every": self.every, "window": self.window}
         return {**size, "charge": self.charge, "price_scale": self.price_scale}
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on, as plain JSON."""
+        """Everything needed to resume, as plain JSON."""
         part = self._round
         return {
             "settings": self.settings(),
@@ -148,7 +148,7 @@ class Price:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state. One of another price, or damaged, is refused and nothing is changed."""
+        """Restore a saved state. One of another price, or damaged, is refused and nothing is changed."""
         if not isinstance(state, Mapping) or set(state) != {"settings", "estimator", "totals", "round"}:
             raise InputError("state", state, "it is not the state of a price")
         if state["settings"] != self.settings():
@@ -165,7 +165,7 @@ class Price:
 
 
 class _Round:
-    """Reward and seconds of every chain since the last fit, and how many steps they are of."""
+    """Reward and seconds of every chain since the last fit, and the number of steps."""
 
     def __init__(self, reward: Array, seconds: Array, steps: int) -> None:
         self.reward, self.seconds, self.steps = reward, seconds, steps
@@ -184,7 +184,7 @@ def _parse_round(saved: Any, chains: int) -> _Round:
 
 
 def as_price(price: Price | Estimator | str | None, **settings: Any) -> Price:
-    """The price that is meant: itself, or one around an estimator or the name of one."""
+    """A `Price` as it is, or a new one around an estimator or the name of one."""
     return price if isinstance(price, Price) else Price(price, **settings)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardrate.checks import at_least, finite
-from rewardrate.timed.reference import Outcome, ReferenceEnv, not_negative, pair, positive
+from rewardrate.timed.reference import ReferenceEnv, Transition, not_negative, pair, positive
 
 Array = NDArray[np.float64]
 QUICK, CAREFUL = 0, 1
@@ -22,7 +22,7 @@ class QueueControl(ReferenceEnv):
     careful service always wins; by rate it wins only while the queue is short.
     """
 
-    words: ClassVar = ("quick", "careful")
+    action_names: ClassVar = ("quick", "careful")
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class QueueControl(ReferenceEnv):
                 seconds[state, action] = self.seconds[action]
         return transition, reward, seconds
 
-    def draw(self, state: int, action: int, rng: np.random.Generator) -> Outcome:
+    def draw(self, state: int, action: int, rng: np.random.Generator) -> Transition:
         """Serve one customer, count the arrivals meanwhile."""
         if state == 0:
-            return Outcome(1, 0.0, rng.exponential(1 / self.arrivals))
+            return Transition(1, 0.0, rng.exponential(1 / self.arrivals))
         seconds = rng.exponential(self.seconds[action])
         present = state - 1 + int(rng.poisson(self.arrivals * seconds))
         away = max(0, present - self.room)
-        return Outcome(present - away, self.reward[action] - self.lost * away, seconds)
+        return Transition(present - away, self.reward[action] - self.lost * away, seconds)

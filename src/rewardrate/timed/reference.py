@@ -17,8 +17,8 @@ from rewardrate.theory.tables import check_policy
 from rewardrate.timed.convention import TimedEnv
 
 
-class Outcome(NamedTuple):
-    """What one action came to."""
+class Transition(NamedTuple):
+    """Result of one action."""
 
     state: int
     reward: float
@@ -28,16 +28,16 @@ class Outcome(NamedTuple):
 class ReferenceEnv(TimedEnv[np.int64, np.int64]):
     """A continuing task with few states: the observation is the state's number, episodes never end by themselves.
 
-    A subclass simulates (`draw`) and writes down the mean tables of the same process (`tables`); tests hold the one
-    to the other. So a policy that was learned by simulation can be judged without noise: `smdp.rate(policy)`.
+    A subclass simulates (`draw`) and gives the mean tables of the same process (`tables`); tests compare the two. So a
+    policy that was learned by simulation can be evaluated without noise: `smdp.rate(policy)`.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # one for all, as in Gymnasium
         "render_modes": ["ansi", "rgb_array"],
         "render_fps": 4,
     }
-    words: ClassVar[tuple[str, ...]] = ()
-    "What the actions are called."
+    action_names: ClassVar[tuple[str, ...]] = ()
+    "Names of the actions."
 
     def __init__(self, states: int, *, first: int = 0, render_mode: str | None = None) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -45,7 +45,7 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
             raise InputError("render_mode", render_mode, "there is no such mode", near)
         self.first, self.state, self.render_mode = first, first, render_mode
         self.observation_space = spaces.Discrete(states)
-        self.action_space = spaces.Discrete(len(self.words))
+        self.action_space = spaces.Discrete(len(self.action_names))
         self.smdp = SMDP(*self.tables())
 
     @abstractmethod
@@ -53,13 +53,13 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
         """Transition (S x A x S), mean reward and mean seconds (S x A)."""
 
     @abstractmethod
-    def draw(self, state: int, action: int, rng: np.random.Generator) -> Outcome:
+    def draw(self, state: int, action: int, rng: np.random.Generator) -> Transition:
         """One action in one state, at random."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Back to the first state, or to options["state"]."""
+        """Reset to the first state, or to options["state"]."""
         super().reset(seed=seed)
         start = (options or {}).get("state", self.first)
         if not self.observation_space.contains(start):
@@ -75,7 +75,7 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
         return np.int64(self.state), reward, False, False, {"seconds": seconds}
 
     def render(self) -> Any:
-        """A word about the state, or a row of cells in which the present state is bright."""
+        """The state as text, or as a row of cells in which it is bright."""
         if self.render_mode == "ansi":
             return f"{type(self).__name__}: state {self.state} of 0 to {self.smdp.states - 1}"
         if self.render_mode == "rgb_array":
@@ -89,20 +89,20 @@ class ReferenceEnv(TimedEnv[np.int64, np.int64]):
         return self.smdp.optimal()
 
     def reward_policy(self, gamma: float = 1.0, *, rate: float = 0.0) -> NDArray[np.int64]:
-        """What an ordinary learner is after when a second costs `rate`: the best sum of reward - rate * seconds.
+        """The policy with the best sum of reward - rate * seconds: what an ordinary learner converges to.
 
         Per step (gamma = 1), or discounted by `gamma` a step. rate=0 is plain reinforcement learning.
         """
         gamma = finite("gamma", gamma, lambda number: 0 <= number <= 1, "lie in [0, 1]")
         rate = finite("rate", rate)
-        chain_sas, left_sa = self.smdp.transition, self.smdp.reward - rate * self.smdp.seconds
+        chain_sas, relative_sa = self.smdp.transition, self.smdp.reward - rate * self.smdp.seconds
         if gamma == 1:
-            return SMDP(chain_sas, left_sa, np.ones_like(left_sa)).optimal().policy
+            return SMDP(chain_sas, relative_sa, np.ones_like(relative_sa)).optimal().policy
         rows = np.arange(self.smdp.states)
-        policy: NDArray[np.int64] = left_sa.argmax(axis=1)
-        while True:  # Howard's policy iteration: ends, for each policy is better than the one before
-            value_s = np.linalg.solve(np.eye(rows.size) - gamma * chain_sas[rows, policy], left_sa[rows, policy])
-            value_sa = left_sa + gamma * chain_sas @ value_s
+        policy: NDArray[np.int64] = relative_sa.argmax(axis=1)
+        while True:  # Howard's policy iteration ends: each policy is better than the one before
+            value_s = np.linalg.solve(np.eye(rows.size) - gamma * chain_sas[rows, policy], relative_sa[rows, policy])
+            value_sa = relative_sa + gamma * chain_sas @ value_s
             better = value_sa.max(axis=1) - value_sa[rows, policy] > 1e-10 * np.abs(value_sa).max()
             if not better.any():
                 return policy

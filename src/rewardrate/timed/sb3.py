@@ -1,4 +1,4 @@
-"""Stable-Baselines3: price a vectorised environment and what a replay buffer holds; save the price with the model.
+"""Stable-Baselines3: price a vectorised environment and its replay buffer; save the price with the model.
 
 Stable-Baselines3 (and torch with it) is imported when one of the classes in `_CLASSES` is first asked for.
 """
@@ -19,31 +19,31 @@ from rewardrate.checks import at_least
 from rewardrate.errors import InputError, MissingExtra
 from rewardrate.timed.convention import KEY, finite_reward, seconds_in
 from rewardrate.timed.price import Price, price_for
-from rewardrate.timed.replay import BASES, Repriced, make_buffer
-from rewardrate.timed.wrapper import MOVING_SCALE, NORMALIZE, RewardRateWrapper, refuse_taken
+from rewardrate.timed.replay import BASES, RepricedRewards, make_buffer
+from rewardrate.timed.wrapper import MOVING_SCALE, NORMALIZE, RewardRateWrapper, refuse_reserved_keys
 
 EXTENSION = ".rate.json"
 Place = str | os.PathLike[str] | None
 
 
-class Saved(Protocol):
-    """What has a price to keep: a `Price`, or a wrapper around one."""
+class HasPrice(Protocol):
+    """A `Price`, or a wrapper around one."""
 
     def state_dict(self) -> dict[str, Any]:
         """The state, as plain JSON."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from it."""
+        """Restore a saved state."""
 
 
 def rate_file(model: str | os.PathLike[str]) -> Path:
-    """Where the price of a model is kept: model.zip -> model.rate.json."""
+    """File of a model's price: model.zip -> model.rate.json."""
     path = Path(model)
     return path.with_name(path.name.removesuffix(".zip") + EXTENSION)
 
 
-def save_rate(price: Saved, model: str | os.PathLike[str]) -> Path:
-    """Write the price beside the model, whole or not at all; the file."""
+def save_rate(price: HasPrice, model: str | os.PathLike[str]) -> Path:
+    """Write the price beside the model, atomically; returns the file."""
     target = rate_file(model)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + f".{os.getpid()}.part")
@@ -52,8 +52,8 @@ def save_rate(price: Saved, model: str | os.PathLike[str]) -> Path:
     return target
 
 
-def load_rate(price: Saved, model: str | os.PathLike[str]) -> None:
-    """Go on with the price that was saved beside the model. A missing or damaged file is an InputError."""
+def load_rate(price: HasPrice, model: str | os.PathLike[str]) -> None:
+    """Restore the price that was saved beside the model. A missing or damaged file is an InputError."""
     path = rate_file(model)
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
@@ -61,7 +61,7 @@ def load_rate(price: Saved, model: str | os.PathLike[str]) -> None:
         rule, remedy = f"it cannot be read ({error.strerror})", "save it with save_rate or RateCallback"
         raise InputError("rate file", str(path), rule, remedy) from None
     except ValueError:
-        raise InputError("rate file", str(path), "it is not JSON, or cut off", "use an older checkpoint") from None
+        raise InputError("rate file", str(path), "it is not JSON, or truncated", "use an older checkpoint") from None
     price.load_state_dict(state)
 
 
@@ -72,16 +72,16 @@ def _callback() -> type:
         raise MissingExtra("RateCallback", "stable-baselines3", "gym") from None
 
     class RateCallback(BaseCallback):
-        """Logs what a second costs and the mean of the estimate, and saves the model with its price.
+        """Logs the price of a second and the mean of the estimate, and saves the model with its price.
 
         model.zip and model.rate.json stand at `path`, written every `every` rollouts and at the end; path=None saves
         nothing. Rollouts shorter than a round of the price (DQN: four steps) are counted by rounds. An off-policy
-        algorithm whose buffer keeps old prices is warned of. `load` names a model whose price to go on with when
-        training first starts; later calls of `learn` with the same callback go on with the price as it is then. `price`
+        algorithm whose buffer keeps old prices causes a warning. `load` names a model whose price is restored when
+        training first starts; later calls of `learn` with the same callback keep the price as it is then. `price`
         is the `Price`, or the wrapper, that the environments of the model use.
         """
 
-        def __init__(self, price: Saved, path: Place = None, *, every: int = 10, load: Place = None) -> None:
+        def __init__(self, price: HasPrice, path: Place = None, *, every: int = 10, load: Place = None) -> None:
             super().__init__()
             if not (hasattr(price, "state_dict") and hasattr(price, "load_state_dict")):
                 raise InputError("price", price, "it must be a Price, or a wrapper that has one")
@@ -129,20 +129,20 @@ def _callback() -> type:
 def _warn_of_old_prices(model: Any) -> None:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-    if isinstance(model, OffPolicyAlgorithm) and not isinstance(model.replay_buffer, Repriced):
+    if isinstance(model, OffPolicyAlgorithm) and not isinstance(model.replay_buffer, RepricedRewards):
         plain = type(model.replay_buffer).__name__
         kind = next((name for name, base in BASES.items() if base == plain), "RewardRateReplayBuffer")
-        rule = f"{type(model).__name__} learns from stored rewards, which keep the price of the day they were stored"
-        remedy = f"pass replay_buffer_class=timed.sb3.{kind}, which charges the price of now"
+        rule = f"{type(model).__name__} learns from stored rewards, which keep the price at which they were stored"
+        remedy = f"pass replay_buffer_class=timed.sb3.{kind}, which charges the present price"
         warnings.warn(f"{rule}; {remedy}", stacklevel=2)
 
 
 def _refuse_environments(venv: Any) -> None:
-    """Refuse single environments, here or in processes of their own, that price time or rescale rewards themselves."""
+    """Refuse environments, here or in other processes, that charge for time or rescale rewards themselves."""
     if any(venv.env_is_wrapped(NORMALIZE)):
         raise InputError("venv", venv, MOVING_SCALE, "use VecNormalize outside instead of NormalizeReward")
     if any(venv.env_is_wrapped(RewardRateWrapper)):
-        raise InputError("venv", venv, "its environments price time already", "wrap it once")
+        raise InputError("venv", venv, "its environments charge for time already", "wrap it once")
 
 
 def _vec_env() -> type:
@@ -155,7 +155,7 @@ def _vec_env() -> type:
         """Gives reward - rate * seconds, at one price for all environments; they may live in processes of their own.
 
         infos keep "reward", "seconds", "rate" and "differential_return" (since the episode's start), as in
-        `RewardRateWrapper`. VecNormalize goes outside of it: the rate is in the units of the rewards that it is shown.
+        `RewardRateWrapper`. VecNormalize goes outside of it: the rate is in the units of the rewards that it gets.
         """
 
         def __init__(self, venv: Any, price: Any = None) -> None:
@@ -165,7 +165,7 @@ def _vec_env() -> type:
             inner = venv
             while isinstance(inner, VecEnvWrapper):
                 if isinstance(getattr(inner, "price", None), Price):
-                    raise InputError("venv", inner, "it prices time already", "wrap it once")
+                    raise InputError("venv", inner, "it charges for time already", "wrap it once")
                 if isinstance(inner, VecNormalize) and inner.norm_reward:
                     remedy = "put VecNormalize outside, or give it norm_reward=False"
                     raise InputError("venv", inner, MOVING_SCALE, remedy)
@@ -184,24 +184,24 @@ def _vec_env() -> type:
             """Charge each environment for its time."""
             observation, reward, done, infos = self.venv.step_wait()
             for info in infos:
-                refuse_taken(info)
+                refuse_reserved_keys(info)
             earned = np.array([finite_reward(f"reward[{i}]", value) for i, value in enumerate(reward)])
             seconds = np.array([seconds_in(info, f"infos[{i}][{KEY!r}]") for i, info in enumerate(infos)])
-            rate, left = self.price.rate, self.price.relative(earned, seconds)
+            rate, relative = self.price.rate, self.price.relative(earned, seconds)
             self.price.add(earned, seconds, np.arange(self.num_envs))
-            self.differential_return += left
+            self.differential_return += relative
             for i, info in enumerate(infos):
                 info.update({"reward": float(earned[i]), KEY: float(seconds[i]), "rate": rate})
                 info["differential_return"] = float(self.differential_return[i])
             self.differential_return[done] = 0.0
-            return observation, left.astype(np.float32), done, infos
+            return observation, relative.astype(np.float32), done, infos
 
         def state_dict(self) -> dict[str, Any]:
             """The price, as plain JSON."""
             return self.price.state_dict()
 
         def load_state_dict(self, state: Mapping[str, Any]) -> None:
-            """Go on with a saved price."""
+            """Restore a saved price."""
             self.price.load_state_dict(state)
 
     return RewardRateVecEnv

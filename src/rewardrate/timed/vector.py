@@ -13,7 +13,7 @@ from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates import Estimator
 from rewardrate.timed.convention import KEY, finite_reward, positive_seconds
 from rewardrate.timed.price import Price, price_for
-from rewardrate.timed.wrapper import refuse_inside, refuse_taken
+from rewardrate.timed.wrapper import refuse_priced, refuse_reserved_keys
 
 if TYPE_CHECKING:
     Base = VectorWrapper[Any, Any, Any, Any, Any]
@@ -34,7 +34,7 @@ class RewardRateVectorWrapper(Base):
         SameStep   the last step's seconds stand in info["final_info"]
         Disabled   the caller resets; a step before that is refused
 
-    The modes are those of Gymnasium 1.1 and later; an environment that names none must be told.
+    The modes are those of Gymnasium 1.1 and later; for an environment that declares none, give it.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RewardRateVectorWrapper(Base):
         if not isinstance(env, VectorEnv):
             rule, remedy = "it must be a gymnasium.vector.VectorEnv", "use RewardRateWrapper for a single environment"
             raise InputError("env", env, rule, remedy)
-        refuse_inside(env)
+        refuse_priced(env)
         super().__init__(env)
         self.autoreset = _mode(env.metadata, autoreset)
         self.price = price_for(price, env.num_envs)
@@ -70,9 +70,9 @@ class RewardRateVectorWrapper(Base):
             remedy = "reset them first: env.reset(options={'reset_mask': mask})"
             raise InputError("environments", np.flatnonzero(before).tolist(), "their episodes have ended", remedy)
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        refuse_taken(info)
+        refuse_reserved_keys(info)
         if self.autoreset is AutoresetMode.SAME_STEP and isinstance(info.get("final_info"), Mapping):
-            refuse_taken(info["final_info"], "info['final_info']")
+            refuse_reserved_keys(info["final_info"], "info['final_info']")
         ended = np.asarray(terminated, bool) | np.asarray(truncated, bool)
         here = ~before if self.autoreset is AutoresetMode.NEXT_STEP else np.ones(self.num_envs, bool)
         earned = self._rewards(reward, here)
@@ -111,7 +111,7 @@ class RewardRateVectorWrapper(Base):
         return self.price.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on with a saved price; another one's or a damaged one is refused and nothing changes."""
+        """Restore a saved price; one of other settings, or damaged, is refused and nothing changes."""
         self.price.load_state_dict(state)
 
 
@@ -119,11 +119,11 @@ def _entry(place: str, source: Any, row: int, rows: int) -> float:
     """Seconds of one environment from a vector info."""
     field = f"{place}[{KEY!r}][{row}]"
     found = source if isinstance(source, Mapping) else {}
-    column, told = found.get(KEY), found.get(f"_{KEY}")
+    column, present = found.get(KEY), found.get(f"_{KEY}")
     if column is not None and np.shape(column)[:1] != (rows,):
         rule = f"it must hold the seconds of {rows} environments, one for each"
         raise InputError(f"{place}[{KEY!r}]", column, rule, f"for one clock: np.full({rows}, seconds)")
-    if told is not None and not told[row]:
+    if present is not None and not present[row]:
         column = None
     if column is None:
         rule = "a timed environment puts the seconds of every step there"
@@ -135,15 +135,15 @@ def _entry(place: str, source: Any, row: int, rows: int) -> float:
     return positive_seconds(field, column[row])
 
 
-def _mode(metadata: Mapping[str, Any], told: AutoresetMode | str | None) -> AutoresetMode:
-    said = metadata.get("autoreset_mode")
+def _mode(metadata: Mapping[str, Any], given: AutoresetMode | str | None) -> AutoresetMode:
+    declared = metadata.get("autoreset_mode")
     names = {mode.value: mode for mode in AutoresetMode}
-    mode = said if told is None else told
+    mode = declared if given is None else given
     if isinstance(mode, str):
         mode = names.get(mode, mode)
     if isinstance(mode, AutoresetMode):
-        if isinstance(said, AutoresetMode) and said is not mode:
-            raise InputError("autoreset", told, f"the environment says that it uses {said.value!r}", "leave it out")
+        if isinstance(declared, AutoresetMode) and declared is not mode:
+            raise InputError("autoreset", given, f"the environment uses {declared.value!r}", "leave it out")
         return mode
     if mode is None:
         rule = "the environment's metadata do not say how it resets ended episodes"

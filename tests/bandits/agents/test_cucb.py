@@ -8,7 +8,7 @@ import pytest
 from bandits import literal
 from rewardrate.bandits import CUCB, World, simulate
 from rewardrate.bandits.agents.cucb import FLOOR, best_action
-from rewardrate.bandits.engine import one_trial
+from rewardrate.bandits.engine import Trial, one_trial
 from rewardrate.bandits.trial import loop_of, tables_of
 from rewardrate.errors import InputError
 
@@ -41,9 +41,8 @@ def test_no_search_of_the_small_study_is_cut_short():
     for c1 in (0.01, 1.0, 100.0):
         agent = CUCB(c1, 0.01)
         out = np.zeros((3, 1))
-        state = one_trial(
-            loop_of(agent), agent, world, tables_of(world), agent.parameters(world), 0, 5000, np.array([5000]), out
-        )
+        trial = Trial(world, agent, loop_of(agent), tables_of(world), agent.parameters(world))
+        state = one_trial(trial, 0, 5000, marks=np.array([5000]), out=out)
         assert state.price[1] == 0.0
 
 
@@ -86,7 +85,8 @@ def test_every_arm_of_a_context_is_tried_once_first(policies):
     agent = CUCB(0.1, 0.0, policies)
     out = np.zeros((3, 1))
     marks = np.array([200])
-    state = one_trial(loop_of(agent), agent, world, tables_of(world), agent.parameters(world), 1, 200, marks, out)
+    trial = Trial(world, agent, loop_of(agent), tables_of(world), agent.parameters(world))
+    state = one_trial(trial, 1, 200, marks=marks, out=out)
     count = state.frontier.total[:, 2] if policies is None else state.seen.cell[:, :, 2]
     assert count.min() >= 1
     assert count.sum() == 200
@@ -115,7 +115,7 @@ def test_bad_constants_are_refused(arguments, words):
 
 
 def test_a_search_that_ran_out_of_budget_is_told(caplog, monkeypatch):
-    monkeypatch.setattr(CUCB, "doubts", lambda self, state: 3)
+    monkeypatch.setattr(CUCB, "unproven_steps", lambda self, state: 3)
     simulate(World("E1", 5, 4), CUCB(0.1, 0.1), range(2), 50)
     assert "6 of 100 steps rest on a price that was not proved to be the largest (E1, K = 5, |X| = 4)" in caplog.text
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Agents, one file each; a file put here is picked up by the name of its class's `name`."""
+"""Agents, one file each; a file in this folder is found by its class's `name`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find(name: str) -> type[Agent]:
         place, _, leaf = name.partition(":")
         try:
             value = getattr(importlib.import_module(place), leaf)
-        except (Exception, SystemExit) as error:  # somebody else's module: whatever it does, it is not ours to crash
+        except (Exception, SystemExit) as error:  # a user's module may raise anything on import
             raise InputError("agent", name, f"it cannot be imported ({type(error).__name__}: {error})") from None
         if not (isinstance(value, type) and issubclass(value, Agent)):
             raise InputError("agent", name, "it is not a subclass of rewardrate.bandits.Agent")

@@ -1,4 +1,4 @@
-"""What an agent of the laboratory is: a frozen bag of settings, and functions that numba can compile."""
+"""Interface of an agent: frozen settings, and functions that numba can compile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewardrate.bandits.world import World
 
 
 def first(state: Any) -> float:
-    """The price where the state is a vector that begins with it."""
+    """The price of an agent whose state is a vector that begins with it."""
     return float(state[0])
 
 
@@ -20,7 +20,7 @@ class Agent(ABC):
 
         act(t, x, key, state, p) -> action                           t counts from 1
         learn(t, x, action, reward, seconds, key, state, p)          changes `state` in place
-        price(state) -> what it thinks a second is worth             for the record only; 0 if it has no idea
+        price(state) -> its price of a second                        for the record only; 0 if it has none
 
     The three are plain functions over numbers and arrays, which the engine compiles; `state` is what `start` returns
     (an array or a NamedTuple of arrays), `p` the agent's numbers. `key` opens a stream of the agent's own random
@@ -34,14 +34,14 @@ class Agent(ABC):
 
     @abstractmethod
     def start(self, world: World) -> Any:
-        """The state before the first step: fresh memory at every call. It may look at the world's shape alone."""
+        """The state before the first step: fresh memory at every call. It may use the world's shape only."""
 
     @abstractmethod
     def parameters(self, world: World) -> Any:
         """The numbers that `act` and `learn` get as `p`: a float64 vector."""
 
-    def doubts(self, state: Any) -> int:
-        """Steps of a trial in which the agent had to be content with less than it promises; read off its last state."""
+    def unproven_steps(self, state: Any) -> int:
+        """Steps of a trial at which the agent's result was not proved optimal (exact C-UCB), from its last state."""
         return 0
 
     def settings(self) -> dict[str, Any]:

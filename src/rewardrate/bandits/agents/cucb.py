@@ -21,15 +21,15 @@ Array = NDArray[np.float64]
 
 C1, C2, LOG_ALL, LOG_AMONG, POLICIES = 0, 1, 2, 3, 4
 FLOOR = 1e-9  # of the price
-MOST_POLICIES = 10_000_000  # sampled at every step
-BUDGET = 1_000_000  # parts that one search may look at
+MOST_POLICIES = 10_000_000  # sampled at every step, at most
+BUDGET = 1_000_000  # parts of one search, at most
 
 
 class Exact(NamedTuple):
-    """State of the exact agent: the price, and the cells with their fronts and room to search."""
+    """State of the exact agent: the price, and the frontier with the search's arrays."""
 
     price: Array
-    "The rate in force; searches that ran out of budget."
+    "The current price; how many searches ran out of budget."
     frontier: fronts.Frontier
 
 
@@ -37,7 +37,7 @@ class Sampled(NamedTuple):
     """State of the agent that samples policies."""
 
     price: Array
-    "The rate in force; the best rate a cell ever had; the most steps that a policy can agree with."
+    "The current price; the best rate a cell ever had; the most steps that a policy can agree with."
     seen: sampled.Seen
     most: Array
     "contexts: the largest count of an arm."
@@ -69,7 +69,7 @@ class CUCB(Agent):
 
     @classmethod
     def theory(cls, world: World, policies: int | None = None) -> Self:
-        """The constants of the theory: c1 = kappa, c2 = alpha0 + alpha1. Equations (eq:b-width), (eq:alpha0)."""
+        """The constants of the regret bound: c1 = kappa, c2 = alpha0 + alpha1. Paper, (eq:b-width) to (eq:alpha0)."""
         reward, seconds = world.true_reward, world.true_seconds
         low_r, high_r, low_d, high_d = reward.min(), reward.max(), seconds.min(), seconds.max()
         spread_r, spread_d = high_r - low_r, high_r * (high_d - low_d)
@@ -78,7 +78,7 @@ class CUCB(Agent):
         return cls(float(kappa), float(alpha0 + high_d * math.sqrt(2 * kappa)), policies)
 
     def start(self, world: World) -> Any:
-        """Nothing tried."""
+        """No cell played."""
         if self.policies is not None:
             return Sampled(np.zeros(3), sampled.new_seen(world.contexts, world.actions), np.zeros(world.contexts))
         return Exact(np.zeros(2), fronts.new_frontier(world.contexts, world.actions))
@@ -90,35 +90,35 @@ class CUCB(Agent):
         among = log_all if self.policies is None else math.log(self.policies + 1) / 2
         return np.array([self.c1, self.c2, log_all, among, float(self.policies or 0)])
 
-    def doubts(self, state: Any) -> int:
+    def unproven_steps(self, state: Any) -> int:
         """Searches that ended before the price was proved to be the largest."""
         return int(state.price[1]) if self.policies is None else 0
 
     @property
     def act(self) -> Callable[..., Any]:  # type: ignore[override]
-        """Two agents in one: by exact search, or by sampled policies."""
+        """By exact search, or by sampled policies."""
         return act_exact if self.policies is None else act_sampled
 
     @property
     def learn(self) -> Callable[..., Any]:  # type: ignore[override]
-        """Add to the cell."""
+        """Add the step to its cell."""
         return learn_exact if self.policies is None else learn_sampled
 
     @property
     def price(self) -> Callable[..., Any]:  # type: ignore[override]
-        """The rate in force."""
+        """The current price."""
         return price_of
 
 
 @jit
 def price_of(state: Any) -> float:
-    """The rate in force."""
+    """The current price."""
     return float(state.price[0])
 
 
 @jit
 def act_exact(t: Any, x: Any, key: Any, state: Any, p: Any) -> Any:
-    """Try what was not tried; else search all policies for the price, and act on it."""
+    """Play an untried arm; else the best arm at the price of the best policy. Paper, (bandit:rate), (bandit:ucb)."""
     reward, seconds, count = state.frontier.total[x, 0], state.frontier.total[x, 1], state.frontier.total[x, 2]
     for a in range(count.size):
         if count[a] == 0.0:
@@ -133,13 +133,13 @@ def act_exact(t: Any, x: Any, key: Any, state: Any, p: Any) -> Any:
 
 @jit
 def learn_exact(t: Any, x: Any, action: Any, reward: float, seconds: float, key: Any, state: Any, p: Any) -> None:
-    """One attempt more."""
+    """Add the step to its cell."""
     fronts.record(state.frontier, x, action, reward, seconds)
 
 
 @jit
 def act_sampled(t: Any, x: Any, key: Any, state: Any, p: Any) -> Any:
-    """Try what was not tried; else take the price from sampled policies, and act on it.
+    """Play an untried arm; else the best arm at the price of the best sampled policy.
 
     No policy has a better rate than the best cell ever had, nor agrees with more steps than the most played arm of
     every context together: where even that comes below the floor, nothing needs to be drawn.
@@ -158,7 +158,7 @@ def act_sampled(t: Any, x: Any, key: Any, state: Any, p: Any) -> Any:
 
 @jit
 def learn_sampled(t: Any, x: Any, action: Any, reward: float, seconds: float, key: Any, state: Any, p: Any) -> None:
-    """One attempt more. Arms are first tried in the order of their numbers, so arm a stands at place a of `cell`."""
+    """Add the step to its cell. Arms are first tried in the order of their numbers, so arm a is row a of `cell`."""
     sampled.record_seen(state.seen, x, action, reward, seconds)
     cell = state.seen.cell[x, action]
     state.price[1] = max(state.price[1], cell[0] / cell[1])

@@ -12,7 +12,7 @@ class Lineage {
       page.runs.map((run, place) => html('option', { value: place }, nameOf(run, page.runs))));
     const best = html('button', { type: 'button', click: () => this.openBest() }, 'best script');
     const more = html('button', { type: 'button', click: () => { this.fill(200); this.draw(); } }, 'show more');
-    const less = html('button', { type: 'button', click: () => { this.plant(); this.draw(); } }, 'show less');
+    const less = html('button', { type: 'button', click: () => { this.build(); this.draw(); } }, 'show less');
     this.words = html('span', { class: 'soft' });
     box.replaceChildren(html('div', { class: 'row' }, this.select, best, more, less, this.words), this.tree);
   }
@@ -22,12 +22,12 @@ class Lineage {
     this.select.value = String(run);
     this.table = this.page.runs[run];
     this.place = new Map(this.table.id.map((id, place) => [id, place]));
-    this.plant();
+    this.build();
     this.draw();
   }
 
   // Children of every attempt, the most promising first; place -1 is the base prompt.
-  plant() {
+  build() {
     const { table } = this, count = table.id.length;
     this.parent = table.parent.map((id, i) => (this.place.get(id) < i ? this.place.get(id) : -1));  // never a circle
     this.kids = new Map([[-1, []]]);

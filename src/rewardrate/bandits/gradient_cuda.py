@@ -1,7 +1,7 @@
-"""Policy-gradient agents on a GPU: a warp per trial, its lanes share the actions of a context and the sums of a refit.
+"""Policy-gradient agents on a GPU: one warp per trial; its lanes share the actions of a context and a refit's sums.
 
-The equations are `policy_gradient`'s, the estimator is that of the cores compiled for a `team` of lanes. Sums are taken
-in another order, so results agree to rounding.
+The equations are `policy_gradient`'s, (bandit:softmax) and (bandit:update) of the paper; the estimator is the CPU's,
+recompiled for the `lanes` of a warp. Sums are taken in another order, so results agree to rounding.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from numba import cuda, float64
 from rewardrate.bandits import batch_rates, pricing
 from rewardrate.bandits.counter import AGENT, ORDER, WORLD, bits, permute, trial_key, uniform
 from rewardrate.bandits.draws import SKIP_REWARD, SKIP_SECONDS, draw
-from rewardrate.bandits.kernels import kernel_of, on_card, retold, states_of
+from rewardrate.bandits.kernels import compile_for_gpu, compile_kernel, device_function, states_of
 from rewardrate.bandits.policy_gradient import ACTIONS, CELLS, MEMORY, NATURAL, RATE, exp_below
 from rewardrate.bandits.trial import PRICE, PSEUDO, REGRET
 
 LANES = 32
-ALL = 0xFFFFFFFF  # lanes that take part
-WHOLE, ACTION = 0, 1  # what a draw finds
-LARGEST = 512  # actions that fit the block's own memory
-REGISTERS = 64  # a thread: 32 warps on a multiprocessor, and more is slower (docs/bandits.md)
+ALL_LANES = 0xFFFFFFFF  # mask of the lanes that take part in a shuffle
+TOTAL, ACTION = 0, 1  # what a draw writes to shared memory
+MAX_ACTIONS = 512  # that fit into the block's shared memory
+REGISTERS = 64  # per thread: 32 warps on a multiprocessor; more registers were slower (docs/bandits.md)
 
 
-def board_gradient(
-    batch: Any, steps: int, sent: list[Any], orders: list[Any], out: Any, stream: Any
+def prepare_gradient(
+    batch: Any, steps: int, *, inputs: list[Any], permutations: list[Any], out: Any, stream: Any
 ) -> tuple[Callable[[], None], tuple[Any, ...]]:
-    """What launches a batch of policy-gradient trials, and what must be kept until it lands."""
+    """What starts a batch of policy-gradient trials, and the device arrays it works in."""
     trials = out.shape[0]
     first, states = states_of(batch, stream)
 
-    def launch() -> None:
-        gradient_kernel()[trials, LANES, stream](steps, *sent, first, states, *orders, out)
+    def start() -> None:
+        gradient_kernel()[trials, LANES, stream](steps, *inputs, first, states, *permutations, out)
 
-    return launch, (first, states)
+    return start, (first, states)
 
 
 @lru_cache(maxsize=1)
@@ -45,16 +45,16 @@ def gradient_kernel() -> Any:
     b, p = batch_rates, pricing
     functions: list[Callable[..., Any]] = [
         b.student_weights,
-        b.powers,
+        b.exp_at_nodes,
         b.spread_polynomial,
         b.central_moments,
         b.tilted,
-        b.expanded,
-        b.saddled,
+        b.cornish_fisher,
+        b.saddlepoint,
     ]
     functions += [b.charged_rate, p.fit_niw, p.feed]
-    team = {"LANES": LANES, "lane": _lane, "together": _together, "whole": _whole}
-    return kernel_of(make_trial(retold(functions, team)["feed"]), REGISTERS)
+    warp = {"LANES": LANES, "lane": _lane, "sync_lanes": _sync_lanes, "sum_lanes": _sum_lanes}
+    return compile_kernel(make_trial(compile_for_gpu(functions, warp)["feed"]), REGISTERS)
 
 
 def make_trial(feed: Callable[..., None]) -> Callable[..., None]:
@@ -65,7 +65,7 @@ def make_trial(feed: Callable[..., None]) -> Callable[..., None]:
         parameters: Any, first: Any, states: Any, arm_of: Any, context_of: Any, out: Any,
     ) -> None:  # fmt: skip
         i, me = cuda.blockIdx.x, cuda.threadIdx.x
-        chance = cuda.shared.array(LARGEST, float64)
+        chance = cuda.shared.array(MAX_ACTIONS, float64)
         found = cuda.shared.array(2, float64)
         configuration = i // seeds.size
         p, seed, state = parameters[configuration], seeds[i - configuration * seeds.size], states[i]
@@ -77,18 +77,19 @@ def make_trial(feed: Callable[..., None]) -> Callable[..., None]:
         if me == 0:
             permute(order, 0, context_of[i])
             permute(order, contexts, arm_of[i])
-        _together()
+        _sync_lanes()
         regret, pseudo, mark = 0.0, 0.0, 0
         for t in range(1, steps + 1):
             x = min(int(uniform(world, 3 * t) * contexts), contexts - 1)
             key = bits(own, t)
             base = memory + 2 + actions + x * actions
-            top, greedy = _largest(state, base, actions)
+            # Logits relative to the largest: exp cannot overflow.
+            top, greedy = _greedy_action(state, base, actions)
             for a in range(me, actions, LANES):
                 chance[a] = exp_below(state[base + a] - top)
-            _together()
+            _sync_lanes()
             _draw_action(chance, actions, uniform(key, 0), found)
-            action, total = int(found[ACTION]), found[WHOLE]
+            action, total = int(found[ACTION]), found[TOTAL]
             row = context_of[i, x]
             arm, reward, seconds = actions - 1, SKIP_REWARD, SKIP_SECONDS
             if action < actions - 1:
@@ -96,12 +97,14 @@ def make_trial(feed: Callable[..., None]) -> Callable[..., None]:
                 reward, seconds = draw(
                     mean_reward[row, arm], mean_seconds[row, arm], numbers[0], numbers[1], world, 3 * t + 1
                 )
+            # The estimator sees greedy steps only: it prices a second at the rate of the greedy policy. All lanes enter
+            # `feed` together (it contains shuffles), and share the sums of a refit.
             if action == greedy:
                 feed(state, p, t, reward, seconds, bits(key, 1))
             if me == 0:
                 _record(state, base + action, cells, reward, seconds)
-            _together()
-            _climb(state, base, actions, cells, p[RATE], p[NATURAL], total, chance)
+            _sync_lanes()
+            _update_logits(state, base, actions, cells, p[RATE], p[NATURAL], total, chance)
             regret += numbers[2] * seconds - reward
             pseudo += gap[row, arm]
             if t == marks[mark]:
@@ -112,85 +115,89 @@ def make_trial(feed: Callable[..., None]) -> Callable[..., None]:
     return trial
 
 
-# What a warp does together: numba's simulator knows none of it, so the tests bring their own.
+# Warp primitives. numba's simulator has no warps, so the tests replace these by functions over shared memory.
 
 
-@on_card
+@device_function
 def _lane() -> Any:
     return cuda.threadIdx.x
 
 
-@on_card
-def _together() -> None:
+@device_function
+def _sync_lanes() -> None:
     cuda.syncwarp()
 
 
-@on_card
-def _whole(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """`team.whole`: every lane adds what its neighbour at distance 16, 8, 4, 2, 1 has."""
+@device_function
+def _sum_lanes(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """`lanes.sum_lanes` for a warp."""
+    # Butterfly reduction: lane k adds the value of lane k xor 16, then xor 8, .. 1. After five exchanges through
+    # registers every lane has the sum, in the same order of additions on all lanes and so with the same bits. Four sums
+    # at once hide the latency of the shuffles.
     far = LANES // 2
     while far > 0:
-        a += cuda.shfl_xor_sync(ALL, a, far)
-        b += cuda.shfl_xor_sync(ALL, b, far)
-        c += cuda.shfl_xor_sync(ALL, c, far)
-        d += cuda.shfl_xor_sync(ALL, d, far)
+        a += cuda.shfl_xor_sync(ALL_LANES, a, far)
+        b += cuda.shfl_xor_sync(ALL_LANES, b, far)
+        c += cuda.shfl_xor_sync(ALL_LANES, c, far)
+        d += cuda.shfl_xor_sync(ALL_LANES, d, far)
         far //= 2
     return a, b, c, d
 
 
-@on_card
-def _highest(value: Any, place: Any) -> Any:
-    """The largest value of all lanes and its place, the lowest on ties; known to every lane."""
+@device_function
+def _max_of_lanes(value: Any, place: Any) -> Any:
+    """The largest value of all lanes and its place, the lowest on ties; on every lane."""
     far = LANES // 2
     while far > 0:
-        other, there = cuda.shfl_xor_sync(ALL, value, far), cuda.shfl_xor_sync(ALL, place, far)
+        other, there = cuda.shfl_xor_sync(ALL_LANES, value, far), cuda.shfl_xor_sync(ALL_LANES, place, far)
         if other > value or (other == value and there < place):
             value, place = other, there
         far //= 2
     return value, place
 
 
-@on_card
-def _up_to(value: Any) -> Any:
-    """The sum over the lanes up to this one, and that up to the one before."""
+@device_function
+def _prefix_sum(value: Any) -> Any:
+    """The sum over the lanes up to this one, and up to the one before."""
+    # Hillis and Steele's scan: after the round with distance 2^j each lane holds the sum of its last 2^(j+1) lanes.
     far, before = 1, 0.0
     while far < LANES:
-        other = cuda.shfl_up_sync(ALL, value, far)
+        other = cuda.shfl_up_sync(ALL_LANES, value, far)
         if cuda.threadIdx.x >= far:
             value += other
         far *= 2
-    before = cuda.shfl_up_sync(ALL, value, 1)
+    before = cuda.shfl_up_sync(ALL_LANES, value, 1)
     return value, before if cuda.threadIdx.x > 0 else 0.0
 
 
-@on_card
-def _largest(state: Any, base: Any, actions: Any) -> Any:
-    """(largest logit of the context, its action; the lowest on ties), known to every lane."""
+@device_function
+def _greedy_action(state: Any, base: Any, actions: Any) -> Any:
+    """(largest logit of the context, its action; the lowest on ties), on every lane."""
     top, best = -1e300, actions
     for a in range(cuda.threadIdx.x, actions, LANES):
         logit = state[base + a]
         if logit > top:
             top, best = logit, a
-    return _highest(top, best)
+    return _max_of_lanes(top, best)
 
 
-@on_card
+@device_function
 def _draw_action(chance: Any, actions: Any, u: Any, found: Any) -> None:
-    """The action at which the running sum of `chance` passes u times the whole, and the whole.
-
-    Lane k adds up the k-th stretch of actions; the lane whose stretch holds the place looks for it there.
-    """
+    """Draw an action by inversion: where the running sum of `chance` passes u times its total. Also the total."""
+    # Each lane sums a contiguous range of actions, so a prefix sum over the lanes gives where every range begins and
+    # ends in the cumulative distribution. Exactly one range contains u * total; its lane alone searches it. Should
+    # rounding leave u * total at the very end, the last action stands, as on the CPU.
     me = cuda.threadIdx.x
     width = (actions + LANES - 1) // LANES
     low, high = min(me * width, actions), min((me + 1) * width, actions)
     mine = 0.0
     for a in range(low, high):
         mine += chance[a]
-    after, running = _up_to(mine)
+    after, running = _prefix_sum(mine)
     if me == LANES - 1:
-        found[WHOLE], found[ACTION] = after, actions - 1
-    _together()
-    left = u * found[WHOLE]
+        found[TOTAL], found[ACTION] = after, actions - 1
+    _sync_lanes()
+    left = u * found[TOTAL]
     if low < high and running <= left < after:
         action = high - 1
         for a in range(low, high - 1):
@@ -199,31 +206,34 @@ def _draw_action(chance: Any, actions: Any, u: Any, found: Any) -> None:
                 action = a
                 break
         found[ACTION] = action
-    _together()
+    _sync_lanes()
 
 
-@on_card
+@device_function
 def _record(state: Any, cell: Any, cells: Any, reward: Any, seconds: Any) -> None:
-    """The means and the count of the cell that was played."""
+    """Update the means and the count of the cell that was played."""
     mean_reward, mean_seconds, count = cell + cells, cell + 2 * cells, cell + 3 * cells
     state[count] += 1.0
     state[mean_reward] += (reward - state[mean_reward]) / state[count]
     state[mean_seconds] += (seconds - state[mean_seconds]) / state[count]
 
 
-@on_card
-def _climb(state: Any, base: Any, actions: Any, cells: Any, rate: Any, natural: Any, total: Any, chance: Any) -> None:
-    """The logits of the context, one step up the natural or the standard gradient."""
+@device_function
+def _update_logits(
+    state: Any, base: Any, actions: Any, cells: Any, rate: Any, natural: Any, total: Any, chance: Any
+) -> None:
+    """One step of the context's logits along the natural or the standard gradient. Paper, (bandit:update)."""
     me = cuda.threadIdx.x
     price = state[0]
     if natural > 0.0:
+        # The natural gradient is Q - pi'Q; the constant pi'Q changes no softmax and is left out, and so is its sum.
         for a in range(base + me, base + actions, LANES):
             state[a] += rate * (state[a + cells] - price * state[a + 2 * cells])
         return
     mean = 0.0
     for a in range(me, actions, LANES):
         mean += chance[a] * (state[base + a + cells] - price * state[base + a + 2 * cells])
-    mean, _, _, _ = _whole(mean, 0.0, 0.0, 0.0)
+    mean, _, _, _ = _sum_lanes(mean, 0.0, 0.0, 0.0)
     mean /= total
     rate /= total
     for a in range(me, actions, LANES):

@@ -1,4 +1,4 @@
-"""Policy gradients, a warp per trial: on numba's simulator here (the card's tests are in test_cuda)."""
+"""Policy gradients, one warp per trial: on numba's simulator here (the GPU's tests are in test_cuda)."""
 
 from bandits.test_cuda import on_simulator
 

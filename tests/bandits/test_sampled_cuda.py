@@ -1,4 +1,4 @@
-"""Sampled C-UCB, a block per trial: on numba's simulator here (the card's tests are in test_cuda)."""
+"""Sampled C-UCB, one block per trial: on numba's simulator here (the GPU's tests are in test_cuda)."""
 
 from bandits.test_cuda import on_simulator
 

@@ -1,7 +1,7 @@
 """Sampled C-UCB on a GPU: one block per trial, its threads share the sampled policies.
 
-The policies are those that `sampled` draws. Their sums are kept in 32-bit numbers (an index is off by about 1e-6, a
-thousandth of what sampling leaves open), the totals of cells in 64-bit ones.
+The policies are those that `sampled` draws. Their sums are kept in 32 bits (which moves an index by about 1e-6, a
+thousandth of the sampling error), the totals of cells in 64 bits. Paper, equation (bandit:rate).
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from numba import cuda, float32, float64, int64, uint32
 from rewardrate.bandits.agents.cucb import C1, C2, FLOOR, LOG_ALL, LOG_AMONG, POLICIES
 from rewardrate.bandits.counter import AGENT, GOLDEN, ORDER, WORLD, bits, mixed, permute, trial_key, uniform
 from rewardrate.bandits.draws import SKIP_REWARD, SKIP_SECONDS, draw
-from rewardrate.bandits.kernels import kernel_of, on_card
+from rewardrate.bandits.kernels import compile_kernel, device_function
 from rewardrate.bandits.sampled import HALF, LOWER
 from rewardrate.bandits.trial import PRICE, PSEUDO, REGRET
 
 THREADS = 256
-EACH = 8  # policies a thread holds at a time: 2048 in one pass
-REGISTERS = 80  # a thread: three blocks on a multiprocessor
-LARGEST = 512  # actions, and contexts, that fit the block's own memory
-STAGED = 2048  # cells whose totals the block holds at a time: two contexts at least
+POLICIES_PER_THREAD = 8  # at a time: 2048 in one pass of the block
+REGISTERS = 80  # per thread: three blocks on a multiprocessor
+MAX_SIZE = 512  # actions, and contexts, that fit into the block's shared memory
+STAGED = 2048  # cells whose totals are in shared memory at a time: two contexts at least
 NUMBERS = 3 * STAGED
-# Unsigned, so that no place is checked for being negative.
+# Unsigned indices: numba would wrap negative ones, with a comparison for every access.
 ZERO, ONE, TWO, SECONDS, COUNT = (np.uint64(number) for number in (0, 1, 2, STAGED, 2 * STAGED))
 
 
-def board_sampled(
-    batch: Any, steps: int, sent: list[Any], orders: list[Any], out: Any, stream: Any
+def prepare_sampled(
+    batch: Any, steps: int, *, inputs: list[Any], permutations: list[Any], out: Any, stream: Any
 ) -> tuple[Callable[[], None], tuple[Any, ...]]:
-    """What launches a batch of sampled C-UCB trials, and what must be kept until it lands."""
+    """What starts a batch of sampled C-UCB trials, and the device arrays it works in."""
     trials = out.shape[0]
     shape = (trials, 3, batch.world.contexts * batch.world.actions)
     totals = cuda.device_array(shape, np.float64, stream=stream)
     mirror = cuda.device_array(shape, np.float32, stream=stream)
 
-    def launch() -> None:
-        sampled_kernel()[trials, THREADS, stream](steps, *sent, totals, mirror, *orders, out)
+    def start() -> None:
+        sampled_kernel()[trials, THREADS, stream](steps, *inputs, totals, mirror, *permutations, out)
 
-    return launch, (totals, mirror)
+    return start, (totals, mirror)
 
 
 @lru_cache(maxsize=1)
 def sampled_kernel() -> Any:
     """The kernel: block i runs trial i, configuration i // seeds on seed i % seeds."""
-    return kernel_of(_trial, REGISTERS)
+    return compile_kernel(_trial, REGISTERS)
 
 
 def _trial(
@@ -57,8 +57,8 @@ def _trial(
     totals: Any, mirror: Any, arm_of: Any, context_of: Any, out: Any,
 ) -> None:  # fmt: skip
     i, me = cuda.blockIdx.x, cuda.threadIdx.x
-    tried = cuda.shared.array(LARGEST, uint32)
-    most = cuda.shared.array(LARGEST, float64)
+    tried = cuda.shared.array(MAX_SIZE, uint32)
+    most = cuda.shared.array(MAX_SIZE, float64)
     bound = cuda.shared.array(3, float64)  # price, best rate of a cell, most steps of a policy
     staged = cuda.shared.array(NUMBERS, float32)
     value = cuda.shared.array(THREADS, float64)
@@ -67,7 +67,7 @@ def _trial(
     p, seed = parameters[configuration], seeds[i - configuration * seeds.size]
     contexts, actions = mean_reward.shape
     order, world, own = trial_key(seed, ORDER), trial_key(seed, WORLD), trial_key(seed, AGENT)
-    for x in range(me, LARGEST, THREADS):
+    for x in range(me, MAX_SIZE, THREADS):
         tried[x], most[x] = 0, 0.0
     for c in range(3):
         for cell in range(me, contexts * actions, THREADS):
@@ -107,7 +107,7 @@ def _trial(
         cuda.syncthreads()
 
 
-@on_card
+@device_function
 def _record(
     x: Any, cell: Any, reward: Any, seconds: Any, totals: Any, mirror: Any, tried: Any, most: Any, bound: Any
 ) -> None:
@@ -125,23 +125,28 @@ def _record(
     bound[1] = max(bound[1], totals[0, cell] / totals[1, cell])
 
 
-@on_card
+@device_function
 def _price(
     t: Any, own: Any, p: Any, log_t: Any, contexts: Any, actions: Any, tried: Any, bound: Any, mirror: Any, staged: Any,
     value: Any,
 ) -> Any:  # fmt: skip
-    """`sampled.sampled_index`, by all threads of the block."""
+    """`sampled.sampled_index` by all threads of the block: the largest index of the sampled policies, or FLOOR."""
     kappa = 2.0 * p[C1] * (log_t + p[LOG_AMONG])
+    # No policy has a better rate than the best cell ever had, nor agrees with more steps than the most played arm of
+    # every context together. Early in a trial even that index is below the floor, and nothing needs to be drawn.
     if bound[1] - math.sqrt(kappa / bound[2]) <= FLOOR:
         return FLOOR
     me = cuda.threadIdx.x
     key = bits(own, t)
     policies = int(p[POLICIES])
     best = float32(FLOOR)
-    for first in range(0, policies, THREADS * EACH):
-        best = max(best, _some(first, policies, float32(kappa), key, contexts, actions, tried, mirror, staged))
+    for first in range(0, policies, THREADS * POLICIES_PER_THREAD):
+        best = max(
+            best, _best_of_thread(first, policies, float32(kappa), key, contexts, actions, tried, mirror, staged)
+        )
     value[me] = best
     cuda.syncthreads()
+    # Tree reduction in shared memory. A maximum does not depend on the order, so neither does the result.
     half = THREADS // 2
     while half > 0:
         if me < half:
@@ -153,22 +158,21 @@ def _price(
     return price
 
 
-@on_card
-def _some(
+@device_function
+def _best_of_thread(
     first: Any, policies: Any, kappa: Any, key: Any, contexts: Any, actions: Any, tried: Any, mirror: Any, staged: Any
 ) -> Any:
-    """The best index among this thread's policies: first + thread, first + thread + THREADS, ...
-
-    As many pairs of contexts as the block's memory holds are staged, then every policy walks along them. Where nothing
-    was tried, arm 0 is drawn, whose totals are 0; so are those of the context that an odd number lacks.
-    """
+    """The best index among this thread's policies: first + thread, first + thread + THREADS, ..."""
+    # All policies read the totals of the same cells, at random places. So the block copies as many contexts as fit into
+    # shared memory, every thread advances its policies along them, and the next contexts follow. Each policy's sums
+    # stay in registers meanwhile.
     me = cuda.threadIdx.x
-    sums = cuda.local.array((3, EACH), float32)
-    for j in range(EACH):
+    sums = cuda.local.array((3, POLICIES_PER_THREAD), float32)
+    for j in range(POLICIES_PER_THREAD):
         sums[0, j] = sums[1, j] = sums[2, j] = float32(0.0)
     pairs = (contexts + 1) // 2
     chunk = max(STAGED // (2 * actions), 1)
-    wide, all_cells = np.uint64(actions), contexts * actions
+    row, all_cells = np.uint64(actions), contexts * actions
     for low in range(0, pairs, chunk):
         high = min(low + chunk, pairs)
         begin, end = 2 * low * actions, 2 * high * actions
@@ -177,7 +181,11 @@ def _some(
             for cell in range(begin + me, end, THREADS):
                 staged[c * STAGED + cell - begin] = mirror[c, cell] if cell < all_cells else float32(0.0)
         cuda.syncthreads()
-        for j in range(EACH):
+        for j in range(POLICIES_PER_THREAD):
+            # One 64-bit number of the stream gives the arms of two contexts, from its upper and its lower half: floor(h
+            # * size / 2^32). `z` walks the SplitMix64 states, GOLDEN apart, that `counter.bits` computes one by one.
+            # Where no arm was tried, or an odd number of contexts lacks the second, the place is a cell with zero
+            # totals.
             z = key + np.uint64((first + me + j * THREADS) * (contexts // 2 + 1) + low) * GOLDEN
             reward, seconds, count = sums[0, j], sums[1, j], sums[2, j]
             base, x = ZERO, np.uint64(2 * low)
@@ -185,23 +193,23 @@ def _some(
                 z += GOLDEN
                 number = mixed(z)
                 place = base + (((number >> HALF) * np.uint64(tried[x])) >> HALF)
-                other = base + wide + (((number & LOWER) * np.uint64(tried[x + ONE])) >> HALF)
+                other = base + row + (((number & LOWER) * np.uint64(tried[x + ONE])) >> HALF)
                 reward += staged[place] + staged[other]
                 seconds += staged[place + SECONDS] + staged[other + SECONDS]
                 count += staged[place + COUNT] + staged[other + COUNT]
-                base += wide + wide
+                base += row + row
                 x += TWO
             sums[0, j], sums[1, j], sums[2, j] = reward, seconds, count
     best = float32(FLOOR)
-    for j in range(EACH):
+    for j in range(POLICIES_PER_THREAD):
         if first + me + j * THREADS < policies and sums[2, j] > float32(0.0):
             best = max(best, sums[0, j] / sums[1, j] - math.sqrt(kappa / sums[2, j]))
     return best
 
 
-@on_card
+@device_function
 def _best_action(first: Any, actions: Any, price: Any, wide: Any, totals: Any, value: Any, winner: Any) -> Any:
-    """`agents.cucb.best_action`, by all threads of the block."""
+    """`agents.cucb.best_action`, by all threads of the block. Paper, equation (bandit:ucb)."""
     me = cuda.threadIdx.x
     value[me], winner[me] = -1e300, actions
     for a in range(me, actions, THREADS):
