@@ -1,8 +1,8 @@
 import re
 
 import pytest
-from training.corpus.scripted import BY_NAME
 
+from pretraining.corpus.scripted import BY_NAME
 from rewardrate.environments.mle import load, prompts
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.preparation import prepare

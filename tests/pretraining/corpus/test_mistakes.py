@@ -1,8 +1,8 @@
 from random import Random
 
 import pytest
-from training.corpus.scripted import BY_NAME, outcomes
 
+from pretraining.corpus.scripted import BY_NAME, outcomes
 from rewardrate.environments.mle.folder import default_data
 from rewardrate.pretraining.corpus import drawing, mistakes, scripts
 from rewardrate.pretraining.corpus.mistakes import MISTAKES

@@ -2,8 +2,8 @@ from random import Random
 from typing import get_args
 
 import pytest
-from training.corpus.scripted import BY_NAME, outcomes
 
+from pretraining.corpus.scripted import BY_NAME, outcomes
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.folder import default_data
 from rewardrate.pretraining.corpus import drawing
