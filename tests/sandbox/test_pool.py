@@ -261,7 +261,8 @@ def rss():
 
 
 @pytest.mark.slow
-def test_a_thousand_short_scripts_leak_no_descriptor_process_memory_mount_group_or_disk(tmp_path, monkeypatch):
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.deep)])
+def test_many_short_scripts_leak_no_descriptor_process_memory_mount_group_or_disk(tmp_path, monkeypatch, count):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     job = Job("open('x', 'w').write('y' * 1000)", SMALL, files={"a": b"b" * 10_000}, collect=["x"])
     with Pool(repeats=0) as pool:
@@ -269,7 +270,7 @@ def test_a_thousand_short_scripts_leak_no_descriptor_process_memory_mount_group_
         launcher = [p for p in tree.descendants(os.getpid()) if "launcher" in command(p)]
         before = state(launcher)
         memory = rss()
-        results = pool.run([job] * 1000)
+        results = pool.run([job] * count)
         assert {(result.status, result.files["x"]) for result in results} == {("ok", b"y" * 1000)}
         del results
         assert state(launcher) == before

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fuzz import fuzz
 from rewardrate.environments.mle.submission import Form, Refused, form_of, read
 
 FORM = Form(("id", "a", "b"), ("r1", "r2", "r3"), frozenset({"a", "b"}))
@@ -90,8 +91,7 @@ HOSTILE = st.one_of(
 )
 
 
-@settings(max_examples=10_000, deadline=None)
-@given(HOSTILE)
+@fuzz(HOSTILE, examples=1_000, deep=10_000)
 @example(GOOD)
 def test_hostile_bytes_are_read_whole_or_refused_in_one_sentence(data):
     try:

@@ -1,0 +1,18 @@
+"""Property tests in two sizes: a small one in `make test`, a large one, marked `deep`, in `make test-deep`."""
+
+import pytest
+from hypothesis import given, settings
+
+
+def fuzz(*strategies, examples, deep):
+    """Like hypothesis.given, with so many examples. Both sizes start with the same ones, as the seed is fixed."""
+
+    def decorate(claim):
+        def test(many):
+            settings(max_examples=many, deadline=None)(given(*strategies)(claim))()
+
+        test.__name__, test.__doc__, test.__module__ = claim.__name__, claim.__doc__, claim.__module__
+        sizes = [pytest.param(examples, marks=pytest.mark.slow), pytest.param(deep, marks=pytest.mark.deep)]
+        return pytest.mark.parametrize("many", sizes)(test)
+
+    return decorate
