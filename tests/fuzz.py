@@ -4,6 +4,11 @@ import pytest
 from hypothesis import given, settings
 
 
+def sizes(values, *, every):
+    """Values of a parameter: one of so many always, the others in `make test-deep`."""
+    return [value if i % every == 0 else pytest.param(value, marks=pytest.mark.deep) for i, value in enumerate(values)]
+
+
 def fuzz(*strategies, examples, deep):
     """Like hypothesis.given, with so many examples. Both sizes start with the same ones, as the seed is fixed."""
 
@@ -12,7 +17,7 @@ def fuzz(*strategies, examples, deep):
             settings(max_examples=many, deadline=None)(given(*strategies)(claim))()
 
         test.__name__, test.__doc__, test.__module__ = claim.__name__, claim.__doc__, claim.__module__
-        sizes = [pytest.param(examples, marks=pytest.mark.slow), pytest.param(deep, marks=pytest.mark.deep)]
-        return pytest.mark.parametrize("many", sizes)(test)
+        few, many = pytest.param(examples, marks=pytest.mark.slow), pytest.param(deep, marks=pytest.mark.deep)
+        return pytest.mark.parametrize("many", [few, many])(test)
 
     return decorate

@@ -79,10 +79,11 @@ def environments(task, tiny):
     return full, MachineLearning(task, Pool(), Settings(prompt="compact", prompt_tokens=900), tiny.count)
 
 
-def test_any_script_gets_a_verdict_a_prompt_that_fits_and_a_page(environments, tiny, task, tmp_path):
+@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.deep)])
+def test_any_script_gets_a_verdict_a_prompt_that_fits_and_a_page(environments, tiny, task, tmp_path, count):
     good = (task.public / "sample_submission.csv").read_bytes()
     outcomes = []
-    for seed in range(80):
+    for seed in range(count):
         r, start = random.Random(seed), time.perf_counter()
         code = hostile(seed)
         found = extract(f"Plan.\n```python\n{code}```\n").code
