@@ -16,10 +16,16 @@ SLOW = (
     "bandits/test_cuda.py",
     "bandits/test_experiment.py",
     "bandits/test_gradient_",
+    "bandits/test_jobs.py::test_processes_change_nothing",
     "bandits/test_policy_gradient.py",
     "bandits/test_sampled",
+    "bandits/test_studies.py::test_a_study_killed",
+    "cli/test_bandit.py",
     "cli/test_pretrain.py",
+    "cli/test_report.py",
+    "cli/test_sandbox.py",
     "cli/test_speedrun.py",
+    "cli/test_tasks.py",
     "cli/test_train.py",
     "cli/test_watch.py",
     "environments/mle/test_environment.py",
@@ -41,10 +47,23 @@ SLOW = (
     "environments/speedrun/test_data.py",
     "environments/speedrun/test_dishonest_models.py",
     "environments/speedrun/test_environment.py",
+    "environments/speedrun/test_judge.py",
     "environments/speedrun/test_recompute.py",
     "environments/speedrun/test_reevaluation.py",
     "environments/speedrun/test_referee.py",
+    "environments/speedrun/test_tampering.py",
+    "policies/test_learner.py::test_the_gradient_does_not_depend",
+    "policies/test_sampling.py::test_a_reply_does_not_depend",
+    "policies/test_vllm.py",
     "pretraining/",
+    "reports/test_bandit_tables.py",
+    "reports/test_bandits.py",
+    "reports/test_crossing_curves.py::test_figures_and_table",
+    "reports/test_files.py",
+    "reports/test_hostile_records.py",
+    "reports/test_page.py::test_a_task_of_any_name",
+    "reports/test_page.py::test_a_truncated_log",
+    "reports/test_page.py::test_several_folders",
     "sandbox/",
     "scale/test_connection.py",
     "scale/test_dispatch.py",
@@ -56,13 +75,11 @@ SLOW = (
     "training/test_language_toys.py",
     "training/test_loggers.py",
     "training/test_loop.py::test_rpg_takes_the_quick_arm",
+    "training/test_session.py",
     "training/test_worlds.py",
 )
-FIRST = (
-    "environments/speedrun/test_cheating.py",
-    "scale/",
-    "sandbox/test_attacks.py",
-)  # or one worker waits at the end
+# What takes minutes begins, or one worker waits for the other at the end.
+FIRST = ("environments/speedrun/test_cheating.py", "scale/", "sandbox/test_attacks.py")
 SLOW_FIXTURES = {"chromium", "cluster", "in_turn"}
 
 
