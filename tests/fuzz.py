@@ -6,7 +6,9 @@ from hypothesis import given, settings
 
 def sizes(values, *, every):
     """Values of a parameter: one of so many always, the others in `make test-deep`."""
-    return [value if i % every == 0 else pytest.param(value, marks=pytest.mark.deep) for i, value in enumerate(values)]
+    marks = [() if place % every == 0 else pytest.mark.deep for place in range(len(values))]
+    rows = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*row, marks=mark) for row, mark in zip(rows, marks, strict=True)]
 
 
 def fuzz(*strategies, examples, deep):
