@@ -79,7 +79,7 @@ def environments(task, tiny):
     return full, MachineLearning(task, Pool(), Settings(prompt="compact", prompt_tokens=900), tiny.count)
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("count", [30, pytest.param(80, marks=pytest.mark.deep)])
 def test_any_script_gets_a_verdict_a_prompt_that_fits_and_a_page(environments, tiny, task, tmp_path, count):
     good = (task.public / "sample_submission.csv").read_bytes()
     outcomes = []
