@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= runs/demo$(if $(QUICK),-quick)
 
-.PHONY: help demo test check ready bench docs clean
+.PHONY: help demo quick test test-deep check ready bench docs clean
 
 help:            ## say what can be made
-	@grep -E '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("rewardrate needs Python 3.11 or newer, and %s is %d.%d; name another with: make PYTHON=python3.11" % (sys.executable, *sys.version_info[:2]) if sys.version_info < (3, 11) else 0)'
@@ -52,10 +52,16 @@ check: $(VENV)/.test           ## lint, format and types
 
 ready: check $(VENV)/.browser $(VERL)/.ready
 
+quick: $(VENV)/.test           ## the fast tests, in about two minutes: no attacks, no Ray, no verl, no browser, no fuzzing
+	$(BIN)/pytest -n auto --dist worksteal -m 'not slow and not deep' --durations=5
+
 test:                          ## everything CI runs: lint, types, tests, coverage floor
 	@$(MAKE) --no-print-directory -j3 ready
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report= --durations=12
 	@echo 'lines that no test runs: $(BIN)/coverage report'
+
+test-deep: $(VENV)/.test       ## the large sizes of fuzz and leak tests, which every release must pass
+	$(BIN)/pytest -n auto --dist worksteal -m deep --durations=12
 
 bench: $(VENV)/.test           ## speed, as ratios measured side by side
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done

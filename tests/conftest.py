@@ -1,10 +1,96 @@
-"""Shared by all tests: hypothesis draws the same examples every time, so a red run can be repeated."""
+"""Shared by all tests: hypothesis draws the same examples every time, so a red run can be repeated; which are slow."""
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("house", derandomize=True, deadline=None, max_examples=100)
 settings.load_profile("house")
+
+# What `make quick` leaves out, by the beginning of a test's name: more than about a second of a core, or Ray, verl,
+# attacks on the sandbox, training. Single tests say so themselves (pytest.mark.slow).
+SLOW = (
+    "bandits/agents/test_cucb.py",
+    "bandits/agents/test_npg.py::test_a_fixed_seed_gives_these_numbers",
+    "bandits/test_batch_rates.py",
+    "bandits/test_cluster.py",
+    "bandits/test_cuda.py",
+    "bandits/test_experiment.py",
+    "bandits/test_gradient_",
+    "bandits/test_jobs.py::test_processes_change_nothing",
+    "bandits/test_policy_gradient.py",
+    "bandits/test_sampled",
+    "bandits/test_studies.py::test_a_study_killed",
+    "cli/test_bandit.py",
+    "cli/test_pretrain.py",
+    "cli/test_report.py",
+    "cli/test_sandbox.py",
+    "cli/test_speedrun.py",
+    "cli/test_tasks.py",
+    "cli/test_train.py",
+    "cli/test_watch.py",
+    "environments/mle/test_environment.py",
+    "environments/mle/test_extraction_hostile.py::test_replies_that_python_would_take_long_over",
+    "environments/mle/test_hostile_scripts.py",
+    "environments/mle/test_leaks.py",
+    "environments/mle/test_mlebench.py",
+    "environments/mle/test_preparation.py",
+    "environments/mle/test_programs.py::test_the_costliest_program",
+    "environments/mle/test_selection.py",
+    "environments/mle/test_shortening.py::test_every_budget",
+    "environments/mle/test_shortening.py::test_files_of_the_standard_library",
+    "environments/mle/test_task.py",
+    "environments/mle/test_validation.py",
+    "environments/speedrun/test_catalogue.py",
+    "environments/speedrun/test_cheating.py",
+    "environments/speedrun/test_copies.py",
+    "environments/speedrun/test_counting.py",
+    "environments/speedrun/test_data.py",
+    "environments/speedrun/test_dishonest_models.py",
+    "environments/speedrun/test_environment.py",
+    "environments/speedrun/test_judge.py",
+    "environments/speedrun/test_recompute.py",
+    "environments/speedrun/test_reevaluation.py",
+    "environments/speedrun/test_referee.py",
+    "environments/speedrun/test_tampering.py",
+    "policies/test_learner.py::test_the_gradient_does_not_depend",
+    "policies/test_sampling.py::test_a_reply_does_not_depend",
+    "policies/test_vllm.py",
+    "pretraining/",
+    "reports/test_bandit_tables.py",
+    "reports/test_bandits.py",
+    "reports/test_crossing_curves.py::test_figures_and_table",
+    "reports/test_files.py",
+    "reports/test_hostile_records.py",
+    "reports/test_page.py::test_a_task_of_any_name",
+    "reports/test_page.py::test_a_truncated_log",
+    "reports/test_page.py::test_several_folders",
+    "sandbox/",
+    "scale/test_connection.py",
+    "scale/test_dispatch.py",
+    "scale/test_ray_executor.py",
+    "scale/test_trl_reward.py",
+    "scale/test_verl_adapter.py",
+    "test_docs.py::test_examples_run",
+    "timed/test_sb3.py",
+    "training/test_language_toys.py",
+    "training/test_loggers.py",
+    "training/test_loop.py::test_rpg_takes_the_quick_arm",
+    "training/test_session.py",
+    "training/test_worlds.py",
+)
+# What takes minutes begins, or one worker waits for the other at the end.
+FIRST = ("environments/speedrun/test_cheating.py", "scale/", "sandbox/test_attacks.py")
+SLOW_FIXTURES = {"chromium", "cluster", "in_turn"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what is slow, before `-m` chooses, and begin with what takes minutes."""
+    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(FIRST))
+    for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        if name.startswith(SLOW) or SLOW_FIXTURES & set(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -14,12 +14,14 @@ def cache(factory) -> Path:
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with open(base / "race-shards.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        folder(base).mkdir(parents=True, exist_ok=True)
-        (folder(base) / splits.KEY).write_bytes(bytes(range(splits.KEY_BYTES)))  # the same split and seeds every time
-        data.make(race.load("nanogpt-tiny", data=folder(base)))
-        for known in race.default_data().glob(".without-copies-*.npy"):  # what was found out about this machine
-            if known.parent != folder(base):
-                shutil.copy(known, folder(base))
+        if not (base / "race-shards.made").exists():
+            folder(base).mkdir(parents=True, exist_ok=True)
+            (folder(base) / splits.KEY).write_bytes(bytes(range(splits.KEY_BYTES)))  # the same split and seeds always
+            data.make(race.load("nanogpt-tiny", data=folder(base)))
+            for known in race.default_data().glob(".without-copies-*.npy"):  # what was found out about this machine
+                if known.parent != folder(base):
+                    shutil.copy(known, folder(base))
+            (base / "race-shards.made").touch()
     return base / "race-shards"
 
 

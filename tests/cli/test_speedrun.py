@@ -1,10 +1,13 @@
 """rewardrate speedrun: shards, one race, seeds re-timed, and mistakes in one line."""
 
 import json
+import shutil
 
 import pytest
 
+import race_shards
 from rewardrate.cli.main import main
+from rewardrate.environments.speedrun.race import find
 from rewardrate.sandbox.runner import isolation
 
 boxed = pytest.mark.skipif(
@@ -14,18 +17,34 @@ boxed = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("shards")
-    (folder / "split.key").write_bytes(bytes(range(32)))  # the same split and seeds every time
-    assert main(["speedrun", "data", "nanogpt-tiny", "--data", str(folder)]) == 0
-    return str(folder)
+    return str(race_shards.made(tmp_path_factory))
+
+
+def test_data_are_made_where_there_are_none(capsys, tmp_path):
+    (tmp_path / "texts").mkdir()
+    for number in range(40):
+        (tmp_path / "texts" / f"{number:02d}.txt").write_text(f"text {number}: " + "abc def ghi " * (30 + number))
+    race = shutil.copytree(find("nanogpt-tiny"), tmp_path / "mine")
+    rules = (race / "race.toml").read_text().replace("../nanogpt-mini", str(find("nanogpt-mini")))
+    for old, new in (
+        ('name = "nanogpt-tiny"', 'name = "mine"'),
+        ('text = "kjv"', f'text = "{tmp_path}/texts"'),
+        (f'checksums = "{find("nanogpt-mini")}/checksums.json"', 'checksums = ""'),
+        ("validation_tokens = 8_192", "validation_tokens = 20"),
+    ):
+        assert rules.count(old) == 1
+        rules = rules.replace(old, new)
+    (race / "race.toml").write_text(rules)
+    call = ["speedrun", "data", str(race), "--data", str(tmp_path / "data"), "--json"]
+    for made in (True, False):
+        assert main(call) == 0
+        assert json.loads(capsys.readouterr().out)["mine"]["made"] is made
 
 
 def test_data_are_made_once_and_for_every_race_that_can_be_made(shards, capsys):
     assert main(["speedrun", "data", "--data", shards]) == 0
     printed = capsys.readouterr().out
     assert printed.count("already there") == 3  # one text serves them all
-    assert main(["speedrun", "data", "nanogpt-mini", "--data", shards, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["nanogpt-mini"]["made"] is False
 
 
 @boxed

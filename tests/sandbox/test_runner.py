@@ -288,7 +288,7 @@ def test_the_folder_of_a_killed_supervisor_is_swept_and_nothing_else_is(tmp_path
     )
     supervisor = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)})
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not list(tmp_path.glob("rewardrate-*-*/script.py")) and time.monotonic() < deadline:
             time.sleep(0.02)
     finally:
@@ -341,14 +341,14 @@ def test_when_the_supervisor_is_killed_nothing_is_left():
     )
     supervisor = subprocess.Popen([sys.executable, "-c", code])
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300  # another test may own the cores
         while not living(mark) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert living(mark), "the script never started"
     finally:
         supervisor.kill()
         supervisor.wait()
-    deadline = time.monotonic() + 2.0  # a few milliseconds on a quiet machine
+    deadline = time.monotonic() + 20.0  # a few milliseconds on a quiet machine
     while living(mark) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert living(mark) == 0

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rewardrate.sandbox.attacks import HIDING, HONEST, REACHING, READING
+from rewardrate.sandbox.attacks import HIDING, HONEST, LIMIT, REACHING, READING, Attack
 from rewardrate.sandbox.result import Result
 from rewardrate.sandbox.stage import Judgement, Stage
 
@@ -50,3 +50,11 @@ def test_lateness_alone_is_told_apart_from_damage_and_is_noticed():
         assert stage._damage(HONEST[1], dataclasses.replace(late, foreign_share=0.3, settle_seconds=4.1)) != ""
         stolen = dataclasses.replace(late, stdout=stage.secret)
         assert not Judgement(HONEST[1], False, stage._damage(HONEST[1], stolen), stolen).only_late
+
+
+def test_an_attack_that_ran_out_of_time_is_tried_once_more_with_ten_times_as_much():
+    slow = Attack("slow", f"import time\ntime.sleep({LIMIT} + 0.2)", ("ok",))
+    with Stage() as stage:
+        assert stage.judge(slow, "limits").held
+        thief = dataclasses.replace(slow, script=slow.script + "\nprint(open(ANSWERS).read())")
+        assert "the secret came out" in stage.judge(thief, "limits").why

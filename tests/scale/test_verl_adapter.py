@@ -103,6 +103,7 @@ def test_ppo_trains_on_our_rewards_and_a_resumed_run_goes_on_with_rate_and_buffe
     assert len(buffer) >= 1
 
 
+@pytest.mark.deep
 @needs_verl
 def test_grpo_trains_on_our_rewards_and_leaves_out_an_attempt_that_the_engine_lost(tmp_path):
     settings = "trainer.total_training_steps=1", "trainer.save_freq=-1"

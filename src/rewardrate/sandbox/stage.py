@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rewardrate.sandbox.attacks import LIMIT, Attack
@@ -33,6 +33,7 @@ LIMITS = Limits(
     output_bytes=8 * MIB,
     file_bytes=16 * MIB,
 )
+PATIENT = replace(LIMITS, seconds=10 * LIMIT)
 
 
 @dataclass(frozen=True)
@@ -97,16 +98,22 @@ class Stage:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def judge(self, attack: Attack, level: str | None = None) -> Judgement:
-        """Run the attack and look at what it did; one that was late and nothing else is tried once more."""
+        """Run the attack and look at what it did.
+
+        One that was late and nothing else is tried once more, and one that ran out of time with ten times as much: a
+        busy machine explains both.
+        """
         for _ in range(attack.runs):
             judgement = self._try(attack, level)
             if judgement.only_late:
                 judgement = self._try(attack, level)
+            if judgement.result.status == "timeout" and "timeout" not in attack.statuses:
+                judgement = self._try(attack, level, PATIENT)
             if not judgement.held:
                 break
         return judgement
 
-    def _try(self, attack: Attack, level: str | None) -> Judgement:
+    def _try(self, attack: Attack, level: str | None, limits: Limits = LIMITS) -> Judgement:
         names = {
             "ANSWERS": str(self.answers),
             "OTHER": str(self.other),
@@ -121,7 +128,7 @@ class Stage:
         prelude += "HIDDEN, LABELS = DATA + '/package/values/answers.csv', DATA + '/package/labels.csv'\n"
         result = run(
             prelude + attack.script,
-            LIMITS,
+            limits,
             data={"task": self.data},
             collect=["submission.csv"],
             environment={"RUN_MARK": self.mark},

@@ -7,9 +7,9 @@ import time
 import warnings
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz import fuzz
 from rewardrate.environments.mle.extraction import extract
 
 SCRIPT = """import pandas as pd
@@ -256,8 +256,7 @@ def flat(text):
     return [line.strip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
 
 
-@settings(max_examples=10_000, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), max_size=25), st.text(max_size=10))
+@fuzz(st.lists(st.sampled_from(PIECES), max_size=25), st.text(max_size=10), examples=1_000, deep=10_000)
 def test_any_reply_gives_code_that_is_part_of_it_and_compiles_or_one_problem(pieces, noise):
     reply = "".join(pieces) + noise
     found = extract(reply)
@@ -320,9 +319,13 @@ PROSE = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=10_000, deadline=None)
-@given(
-    st.integers(0, 2**32), PROSE, PROSE, st.sampled_from(["```", "~~~", "`````"]), st.sampled_from(["python", "py", ""])
+@fuzz(
+    st.integers(0, 2**32),
+    *(PROSE, PROSE),
+    st.sampled_from(["```", "~~~", "`````"]),
+    st.sampled_from(["python", "py", ""]),
+    examples=1_000,
+    deep=10_000,
 )
 def test_a_fenced_script_in_any_prose_comes_back_exactly(seed, before, after, marks, tag):
     draw = random.Random(seed)

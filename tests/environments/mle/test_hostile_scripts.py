@@ -16,7 +16,7 @@ from rewardrate.runlog import Origin, RunLog
 from rewardrate.sandbox import Pool
 from rewardrate.sandbox.result import Result
 
-SECONDS = 10.0  # for one script, on a machine that does other things too; the slowest take about one
+SECONDS = 10.0  # of one core for one script; the slowest take about one
 GOOD = "import csv\nwith open('submission.csv', 'w') as file:\n    csv.writer(file).writerow(['id', 'benign'])\n"
 PIECES = (
     lambda r: f"K{r.random()} = 1\n",
@@ -77,11 +77,12 @@ def environments(task, tiny):
     return full, MachineLearning(task, Pool(), Settings(prompt="compact", prompt_tokens=900), tiny.count)
 
 
-def test_any_script_gets_a_verdict_a_prompt_that_fits_and_a_page(environments, tiny, task, tmp_path):
+@pytest.mark.parametrize("count", [30, pytest.param(80, marks=pytest.mark.deep)])
+def test_any_script_gets_a_verdict_a_prompt_that_fits_and_a_page(environments, tiny, task, tmp_path, count):
     good = (task.public / "sample_submission.csv").read_bytes()
     outcomes = []
-    for seed in range(80):
-        r, start = random.Random(seed), time.perf_counter()
+    for seed in range(count):
+        r, start = random.Random(seed), time.process_time()
         code = hostile(seed)
         found = extract(f"Plan.\n```python\n{code}```\n").code
         for result in results(code, r, good):
@@ -92,7 +93,7 @@ def test_any_script_gets_a_verdict_a_prompt_that_fits_and_a_page(environments, t
                 used = sum(tiny.count(message["content"]) for message in prompt)
                 assert used <= environment.settings.prompt_tokens
                 assert 1 not in tiny.encode(prompt), "<|end|> in a script is text"
-        assert time.perf_counter() - start < SECONDS, f"seed {seed}"
+        assert time.process_time() - start < SECONDS, f"seed {seed}"
     with RunLog.create(tmp_path / "run", "", {"arm": "rpg", "task": "digits8x8", "seed": "0"}) as log:
         for step, batch in enumerate((outcomes[::2], outcomes[1::2]), start=1):
             parents = [place + 1 if step > 1 else None for place in range(len(batch))]
@@ -101,9 +102,9 @@ def test_any_script_gets_a_verdict_a_prompt_that_fits_and_a_page(environments, t
             for place, outcome in enumerate(batch):
                 log.outcome(step, place, outcome)
             log.commit_step(step, RateEstimate(1, 1, 1, 1, 1), [0.0] * len(batch), [0.0] * len(batch))
-    start = time.perf_counter()
+    start = time.process_time()
     assert page.write(tmp_path / "run").stat().st_size > 10_000
-    assert time.perf_counter() - start < 3 * SECONDS
+    assert time.process_time() - start < 3 * SECONDS
 
 
 @pytest.mark.parametrize(

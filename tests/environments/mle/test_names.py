@@ -5,9 +5,9 @@ import builtins
 import symtable
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz import fuzz
 from rewardrate.environments.mle.names import Names, names_of, writes
 
 
@@ -150,8 +150,7 @@ def by_symtable(code):
     return bound, read - set(dir(builtins))
 
 
-@settings(max_examples=1_000, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), max_size=6))
+@fuzz(st.lists(st.sampled_from(PIECES), max_size=6), examples=300, deep=10_000)
 def test_the_interpreter_finds_the_same_names(pieces):
     code = "".join(pieces)
     found = names(code)

@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import gaps
+from fuzz import fuzz
 from odd_programs import Programs, compiles
 from rewardrate.environments.mle import selection
 from rewardrate.environments.mle.selection import gap, most, select
@@ -234,8 +235,7 @@ def test_files_of_the_standard_library_with_gaps_are_parts_of_themselves(path):
         assert shortened(code, int(share * len(code)))
 
 
-@settings(max_examples=3_000, deadline=None)
-@given(st.integers(0, 2**40), st.floats(0, 1), st.integers(1, 4))
+@fuzz(st.integers(0, 2**40), st.floats(0, 1), st.integers(1, 4), examples=500, deep=10_000)
 def test_any_program_is_taken_apart_without_breaking(seed, share, smallest):
     code = Programs(seed).program().replace("\r\n", "\n")
     code = code if code.endswith("\n") else code + "\n"

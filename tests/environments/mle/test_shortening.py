@@ -7,10 +7,10 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaps
+from fuzz import fuzz, sizes
 from odd_programs import Programs, compiles
 from rewardrate.environments.mle.selection import gap
 from rewardrate.environments.mle.shortening import Shortened, shorten
@@ -262,7 +262,7 @@ LIBRARY = Path(sysconfig.get_path("stdlib"))
 FILES = [path for path in sorted(LIBRARY.glob("*.py")) if 2_000 < path.stat().st_size < 40_000][::3][:40]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sizes(FILES, every=4), ids=lambda path: path.name)
 def test_files_of_the_standard_library_keep_their_meaning(path):
     code = path.read_text(encoding="utf-8")
     full = words(code)
@@ -282,8 +282,7 @@ def test_most_programs_of_the_grammar_are_programs():
     assert sum(compiles(Programs(seed).program()) for seed in range(300)) > 200
 
 
-@settings(max_examples=10_000, deadline=None)
-@given(st.integers(0, 2**40), st.floats(0, 1))
+@fuzz(st.integers(0, 2**40), st.floats(0, 1), examples=1_000, deep=10_000)
 def test_any_program_keeps_its_meaning_or_shows_its_gaps(seed, share):
     code = Programs(seed).program()
     budget = int(share * len(code))
@@ -296,12 +295,13 @@ def test_any_program_keeps_its_meaning_or_shows_its_gaps(seed, share):
         check_gaps(code, short)
 
 
-@settings(max_examples=10_000, deadline=None)
-@given(
+@fuzz(
     st.lists(
         st.sampled_from(["x", " ", "\n", "#", "'", '"""', "\\", "(", ")", ":", "    ", "=1", "\r", "if x", "\0", "é"])
     ),
     st.integers(-1, 40),
+    examples=1_000,
+    deep=10_000,
 )
 def test_any_text_is_kept_within_the_budget(pieces, budget):
     code = "".join(pieces)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fuzz import fuzz
 from rewardrate.environments.mle.submission import Form, Refused, form_of, read
 
 FORM = Form(("id", "a", "b"), ("r1", "r2", "r3"), frozenset({"a", "b"}))
@@ -90,8 +91,7 @@ HOSTILE = st.one_of(
 )
 
 
-@settings(max_examples=10_000, deadline=None)
-@given(HOSTILE)
+@fuzz(HOSTILE, examples=1_000, deep=10_000)
 @example(GOOD)
 def test_hostile_bytes_are_read_whole_or_refused_in_one_sentence(data):
     try:
@@ -127,17 +127,17 @@ def test_what_was_written_is_what_is_read(order, values):
 )
 def test_a_header_of_many_columns_takes_no_longer_than_its_length(header):
     form = Form(("id", "p"), tuple(map(str, range(4_000))), frozenset(("p",)))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(Refused, match="column"):
         read(f"{header}\n1,2\n".encode(), form)
-    assert time.perf_counter() - start < 10, "compared with one another the names take 40 s; one by one, a tenth"
+    assert time.process_time() - start < 10, "compared with one another the names take 40 s; one by one, a tenth"
 
 
 def test_a_table_of_many_columns_is_read_in_one_pass():
     names = tuple(f"c{n}" for n in range(20_000))
     form = Form(("id", *names), ("a", "b"), frozenset(names))
     row = ",".join(["1"] * len(names))
-    start = time.perf_counter()
+    start = time.process_time()
     found = read(f"{','.join((*reversed(names), 'id'))}\n{row},b\n{row},a\n".encode(), form)
     assert found["c7"] == [1.0, 1.0]
-    assert time.perf_counter() - start < 8
+    assert time.process_time() - start < 8

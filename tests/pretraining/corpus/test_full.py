@@ -1,8 +1,8 @@
 import re
 
 import pytest
-from training.corpus.scripted import BY_NAME
 
+from pretraining.corpus.scripted import BY_NAME
 from rewardrate.attempt import Parent
 from rewardrate.environments.mle import load, prompts
 from rewardrate.environments.mle.extraction import extract

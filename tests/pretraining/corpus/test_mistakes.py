@@ -1,8 +1,9 @@
 from random import Random
 
 import pytest
-from training.corpus.scripted import BY_NAME, outcomes
 
+from fuzz import sizes
+from pretraining.corpus.scripted import BY_NAME, outcomes
 from rewardrate.environments.mle.folder import default_data
 from rewardrate.pretraining.corpus import drawing, mistakes, scripts
 from rewardrate.pretraining.corpus.mistakes import MISTAKES
@@ -31,7 +32,7 @@ def test_every_mistake_can_be_made_and_changes_the_script(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["leaf-flavia", "food-reviews"])
+@pytest.mark.parametrize("task", sizes(["leaf-flavia", "food-reviews"], every=2))
 def test_mistakes_fail_as_named(task):
     rows = [(name, one) for name in MISTAKES for one in broken(task, name, 1)]
     assert len(rows) >= 10

@@ -1,7 +1,6 @@
 from random import Random
 
-from training.corpus.scripted import BY_NAME, drawn
-
+from pretraining.corpus.scripted import BY_NAME, drawn
 from rewardrate.environments.mle import messages
 from rewardrate.pretraining.corpus import outcomes
 

@@ -1,6 +1,6 @@
 import pytest
-from training.corpus.scripted import BY_NAME, drawn
 
+from pretraining.corpus.scripted import BY_NAME, drawn
 from rewardrate.pretraining.corpus.scripts import write
 
 

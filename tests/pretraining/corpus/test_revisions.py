@@ -1,7 +1,6 @@
 from random import Random
 
-from training.corpus.scripted import BY_NAME
-
+from pretraining.corpus.scripted import BY_NAME
 from rewardrate.pretraining.corpus import drawing, revisions
 from rewardrate.pretraining.corpus.estimates import merit, seconds
 

@@ -2,8 +2,9 @@ from random import Random
 from typing import get_args
 
 import pytest
-from training.corpus.scripted import BY_NAME, outcomes
 
+from fuzz import sizes
+from pretraining.corpus.scripted import BY_NAME, outcomes
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.folder import default_data
 from rewardrate.pretraining.corpus import drawing
@@ -25,7 +26,9 @@ def test_every_script_is_taken_as_one_by_the_environment():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("task", "count"), [("digits8x8", 16), ("food-reviews", 12), ("leaf-flavia", 12)])
+@pytest.mark.parametrize(
+    ("task", "count"), sizes([("digits8x8", 16), ("food-reviews", 12), ("leaf-flavia", 12)], every=3)
+)
 def test_scripts_that_are_meant_to_be_correct_are_graded(task, count):
     random = Random(21)
     texts = [write(BY_NAME[task], drawing.draw(random, BY_NAME[task])).text() for _ in range(count)]

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
-from training.corpus.scripted import BY_NAME, drawn
-
+from pretraining.corpus.scripted import BY_NAME, drawn
 from rewardrate.pretraining.corpus.texts import joined, text_script
 
 
