@@ -40,8 +40,7 @@ def enter(config: dict[str, Any]) -> None:
     os.close(watched)
     _build(config, owner=f"uid={config['slot_uid']},gid={config['slot_uid']}," if root else "")
     _loopback()
-    if not config["groups"]:
-        _small_buffers()
+    _small_buffers()
     socket.sethostname("box")
 
 
@@ -66,7 +65,9 @@ def _build(config: dict[str, Any], owner: str) -> None:
     _mask(config["hide"])
     for link, target in config["links"]:
         os.symlink(target, ROOT + link)
-    for device in [*(f"/dev/{name}" for name in DEVICES), *config["devices"]]:
+    # /dev/zero, mapped shared, is memory that is in no process: not where nothing else counts it.
+    devices = [f"/dev/{name}" for name in DEVICES if config["groups"] or name != "zero"]
+    for device in [*devices, *config["devices"]]:
         _bind(device, device)
     kernel.mount("proc", f"{ROOT}/proc", "proc", safe | kernel.NO_EXEC)
     kernel.enter_root(ROOT, "old")
@@ -105,7 +106,7 @@ def _loopback() -> None:
 
 
 def _small_buffers() -> None:
-    """TCP's buffers grow by themselves, up to ten megabytes a socket: not where nothing counts them."""
+    """TCP's buffers grow by themselves, up to ten megabytes a socket, and groups of version 1 do not count them."""
     for name in ("tcp_rmem", "tcp_wmem"):
         with contextlib.suppress(OSError):
             _write(f"/proc/sys/net/ipv4/{name}", "4096 65536 212992")

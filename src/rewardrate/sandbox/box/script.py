@@ -68,7 +68,8 @@ def _only_standard_files(out: int, err: int, ready: int) -> None:
 
 
 def _limit(config: dict[str, Any]) -> None:
-    _limit_to("CORE", 0)
+    # Not 0: where the host sends core dumps to a program, the kernel would still start that, as root and outside.
+    _limit_to("CORE", 1)
     _limit_to("FSIZE", config["disk_bytes"])
     _limit_to("NOFILE", 1024)
     _limit_to("MEMLOCK", 0)  # locked pages of a shared file would stay in memory when another box's group is emptied
