@@ -11,6 +11,7 @@ import pytest
 
 import pages
 from rewardrate.sandbox.box import seccomp
+from rewardrate.sandbox.levels import NAMED
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or os.uname().machine not in seccomp.ARCHITECTURES,
@@ -20,8 +21,9 @@ pytestmark = pytest.mark.skipif(
 PROGRAM = """
 import ctypes, fcntl, os, socket, threading
 from rewardrate.sandbox.box import kernel, seccomp
+from rewardrate.sandbox.levels import NAMED
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program((seccomp.AF_UNIX,), count_memory=True, mode='namespaces'))
+kernel.load_filter(seccomp.program((seccomp.AF_UNIX,), count_memory=True, can=NAMED['namespaces'].can))
 def refused(call):
     try: call()
     except OSError as e: return e.errno
@@ -43,6 +45,7 @@ def test_the_filter_does_what_it_says_and_threads_and_processes_still_start():
 ASKED = """
 import ctypes, errno, fcntl, mmap, os, resource, socket, sys
 from rewardrate.sandbox.box import kernel, seccomp
+from rewardrate.sandbox.levels import NAMED
 libc = ctypes.CDLL(None, use_errno=True)
 file, page = os.open(os.__file__, os.O_RDONLY), mmap.mmap(-1, 4096)
 mine = os.open('file', os.O_RDWR | os.O_CREAT, 0o600)
@@ -51,7 +54,7 @@ os.truncate(big, 4096)
 resource.setrlimit(resource.RLIMIT_CORE, (min(1, resource.getrlimit(resource.RLIMIT_CORE)[1] & 1),) * 2)
 column, families = seccomp.ARCHITECTURES[os.uname().machine][0], (1, 2, 16) if sys.argv[2] == 'sockets' else ()
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program(families, count_memory=sys.argv[3] == 'uncounted', mode=sys.argv[1]))
+kernel.load_filter(seccomp.program(families, count_memory=sys.argv[3] == 'uncounted', can=NAMED[sys.argv[1]].can))
 def said(call):
     try: answer = call()
     except OSError as error: return errno.errorcode[error.errno]
@@ -132,17 +135,17 @@ def test_limits_and_priorities_of_others_cannot_be_changed_and_those_of_its_own_
 def test_where_no_namespace_ends_them_there_are_no_queues_semaphores_and_shared_memory(tmp_path):
     made = ("shared memory", "queue", "semaphores")
     assert {answers("namespaces", tmp_path)[name] for name in made} <= {"done", "ENOSYS"}
-    for mode in ("uid", "landlock"):
+    for mode in ("uid+landlock+seccomp", "landlock+seccomp"):
         assert {answers(mode, tmp_path)[name] for name in made} == {"EPERM"}
 
 
 def test_where_the_script_is_the_owner_of_all_files_it_changes_no_attributes(tmp_path):
-    said = answers("landlock", tmp_path)
+    said = answers("landlock+seccomp", tmp_path)
     assert (said["chmod"], said["times"], said["attribute"]) == ("done", "done", "ENOTSUP")
     state = (tmp_path / "file").stat()
     assert state.st_mode & 0o777 == 0o600
     assert state.st_mtime > 1
-    answers("uid", tmp_path)
+    answers("uid+landlock+seccomp", tmp_path)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
 
 
@@ -174,15 +177,16 @@ def test_sockets_have_the_usual_protocols_alone(tmp_path):
     refused = ((2, 2, 136), (2, 1, 262), (16, 3, 2), (16, 3, 6))
     assert {said[f"socket {words}"] for words in refused} == {"EPROTONOSUPPORT"}
     assert {said[f"socket {words}"] for words in ((17, 3, 0), (10, 1, 0))} == {"EAFNOSUPPORT"}
-    assert answers("uid", tmp_path)["socket (2, 1, 0)"] == "EAFNOSUPPORT"
+    assert answers("uid+landlock+seccomp", tmp_path)["socket (2, 1, 0)"] == "EAFNOSUPPORT"
 
 
 ADVISE = """
 import os, sys
 from rewardrate.sandbox.box import kernel, seccomp
+from rewardrate.sandbox.levels import NAMED
 file = os.open(sys.argv[1], os.O_RDONLY)
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program((), count_memory=False, mode='namespaces'))
+kernel.load_filter(seccomp.program((), count_memory=False, can=NAMED['namespaces'].can))
 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 """
 
@@ -199,12 +203,14 @@ def test_advice_to_evict_a_file_is_accepted_and_has_no_effect(disk):
 
 def test_no_number_stands_twice_and_every_jump_stays_inside():
     column, _ = seccomp.ARCHITECTURES[os.uname().machine]
-    tables = [calls for calls, _ in seccomp._whole_calls(count_memory=True, mode="landlock")]
+    tables = [calls for calls, _ in seccomp._whole_calls(count_memory=True, can=NAMED["landlock+seccomp"].can)]
     numbers = [pair[column] for table in tables for pair in table.values()]
-    numbers += [pair[column] for pair, _ in seccomp._by_argument((1, 2), count_memory=True, mode="landlock")]
+    numbers += [
+        pair[column] for pair, _ in seccomp._by_argument((1, 2), count_memory=True, can=NAMED["landlock+seccomp"].can)
+    ]
     known = [number for number in numbers if number is not None]
     assert len(known) == len(set(known))
-    program = seccomp.program((1, 2), count_memory=True, mode="landlock")
+    program = seccomp.program((1, 2), count_memory=True, can=NAMED["landlock+seccomp"].can)
     code = list(struct.iter_unpack("HBBI", program))
     for place, (kind, yes, no, _) in enumerate(code):
         if kind in (seccomp.EQUAL, seccomp.AT_LEAST, seccomp.ANY_BIT):

@@ -46,7 +46,7 @@ def enter(config: dict[str, Any]) -> None:
 
 def _build(config: dict[str, Any], owner: str) -> None:
     # Sources may lie below ROOT on the host, so they are held open before it is covered.
-    held = [(os.open(source, os.O_PATH), target) for source, target in config["binds"] if os.path.exists(source)]
+    held = [(os.open(source, os.O_PATH), target) for source, target in config["mounts"] if os.path.exists(source)]
     kernel.mount("none", "/", "", kernel.PRIVATE | kernel.RECURSIVE)
     safe = kernel.NO_SUID | kernel.NO_DEV
     kernel.mount("tmpfs", ROOT, "tmpfs", safe, "size=1m,nr_inodes=4k,mode=755")
@@ -62,7 +62,7 @@ def _build(config: dict[str, Any], owner: str) -> None:
     for place, target in held:
         kernel.read_only(_bind(f"/proc/self/fd/{place}", target))
         os.close(place)
-    _mask(config["hide"])
+    _mask(config["masked_paths"])
     for link, target in config["links"]:
         os.symlink(target, ROOT + link)
     # /dev/zero, mapped shared, is memory that is in no process: not where nothing else counts it.

@@ -7,6 +7,8 @@ import os
 import struct
 from collections.abc import Iterator, Mapping
 
+from rewardrate.sandbox.box.capabilities import Capabilities
+
 # name: (x86_64, aarch64). Refused with EPERM: spying on processes, namespaces and mounts, keys, clocks, kernel
 # modules, tracing, file handles, leaving one's cores.
 REFUSED: dict[str, tuple[int | None, int | None]] = {
@@ -163,12 +165,17 @@ NOTHING = FAIL  # "it worked", though nothing was done
 Instruction = tuple[int, int, int, int]
 
 
-def program(families: tuple[int, ...], *, count_memory: bool, mode: str) -> bytes:
+def program(families: tuple[int, ...], *, count_memory: bool, can: Capabilities) -> bytes:
     """The filter for this machine: refused calls, no new namespaces through clone, sockets of these families only.
 
-    `count_memory`: no group counts the script's memory. `mode`: how the box is isolated; what namespaces would keep
+    `count_memory`: no group counts the script's memory. `can`: how the box is isolated; what namespaces would keep
     apart is refused where there are none.
     """
+    # A BPF program reads one 32-bit word at a time and jumps forward by a number of instructions: (code, to skip if
+    # true, to skip if false, value). Words 0 and 1 of the data are the call's number and architecture, the arguments
+    # follow. The architecture comes first, because 32-bit calls have other numbers: with those the filter would be
+    # evaded. Calls whose answer does not depend on an argument stand first; the kernel then knows them without running
+    # the program.
     column, architecture = ARCHITECTURES[os.uname().machine]
     code: list[Instruction] = [
         (LOAD, 0, 0, 4),
@@ -178,33 +185,35 @@ def program(families: tuple[int, ...], *, count_memory: bool, mode: str) -> byte
     ]
     if column == 0:
         code += [(AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, FAIL | errno.ENOSYS)]  # the x32 calls, which alias these
-    for calls, answer in _whole_calls(count_memory=count_memory, mode=mode):
+    for calls, answer in _whole_calls(count_memory=count_memory, can=can):
         for numbers in calls.values():
             number = numbers[column]
             if number is not None:
                 code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
-    for numbers, body in _by_argument(families, count_memory=count_memory, mode=mode):
+    for numbers, body in _by_argument(families, count_memory=count_memory, can=can):
         code += [(EQUAL, 0, len(body), numbers[column]), *body]
     code.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
 
 
-def _whole_calls(*, count_memory: bool, mode: str) -> Iterator[tuple[Mapping[str, tuple[int | None, int | None]], int]]:
+def _whole_calls(
+    *, count_memory: bool, can: Capabilities
+) -> Iterator[tuple[Mapping[str, tuple[int | None, int | None]], int]]:
     """Calls that are answered without a look at their arguments, and the answer."""
     yield REFUSED, FAIL | errno.EPERM
     yield ABSENT, FAIL | errno.ENOSYS
     yield IGNORED, NOTHING
     if count_memory:
         yield UNCOUNTED, FAIL | errno.EPERM
-    if count_memory or mode != "namespaces":
+    if count_memory or not can.own_ipc:
         yield IPC, FAIL | errno.EPERM
-    if mode == "landlock":
+    if can.runs_as_supervisor:
         yield ATTRIBUTES, NOTHING
         yield EXTENDED_ATTRIBUTES, FAIL | errno.EOPNOTSUPP
 
 
 def _by_argument(
-    families: tuple[int, ...], *, count_memory: bool, mode: str
+    families: tuple[int, ...], *, count_memory: bool, can: Capabilities
 ) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     """Calls that are refused for some of their arguments: their numbers, and what decides."""
     yield CLONE, [_load(0), (ANY_BIT, 0, 1, NAMESPACE_FLAGS), _end(FAIL | errno.EPERM), _end(ALLOW)]
@@ -223,8 +232,8 @@ def _by_argument(
         yield call, _only(5, (0,), FAIL | errno.EOPNOTSUPP)
     # Larger buffers are kernel memory that nobody counts: control groups of version 1 leave those of TCP and UDP out.
     yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *_but(2, BUFFER_SIZES, NOTHING)]
-    yield from _memory(count_memory=count_memory, mode=mode)
-    if mode == "landlock":  # it would hide its descriptors from the init, which is no more than the same user
+    yield from _memory(count_memory=count_memory, can=can)
+    if can.runs_as_supervisor:  # it would hide its descriptors from the init, which is no more than the same user
         yield PRCTL, [_load(0), (EQUAL, 1, 0, PR_SET_DUMPABLE), _end(ALLOW), *_but(1, (0,), NOTHING)]
 
 
@@ -256,14 +265,14 @@ def _limits() -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     yield SETRLIMIT, _but(0, (RLIMIT_CORE,), NOTHING)
 
 
-def _memory(*, count_memory: bool, mode: str) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
+def _memory(*, count_memory: bool, can: Capabilities) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     """Memory that nothing would count: of the whole machine's store of huge pages, and shared without a file."""
     refused = _end(FAIL | errno.EPERM)
     shared = [(ANY_BIT, 0, 2, MAP_ANONYMOUS), (ANY_BIT, 0, 1, MAP_SHARED), refused] if count_memory else []
     yield MMAP, [_load(3), (ANY_BIT, 0, 1, MAP_HUGE), refused, *shared, _end(ALLOW)]
     if not count_memory:
         yield UNCOUNTED["memfd_create"], [_load(1), (ANY_BIT, 0, 1, MEMFD_HUGE), refused, _end(ALLOW)]
-        if mode == "namespaces":
+        if can.own_ipc:
             yield IPC["shmget"], [_load(2), (ANY_BIT, 0, 1, SHM_HUGE), refused, _end(ALLOW)]
 
 

@@ -31,13 +31,13 @@ class Watch:
         self.ended = False
         self.status = int(signal.SIGKILL)  # of a main process that could not be reaped
         self.orphans = self.peak = self._looks = self._locks = 0
-        self.polled = config["mode"] in ("uid", "landlock", "limits") or not config["groups"]
-        self._bell, ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        self.polled = not config["can"].own_mounts or not config["groups"]
+        self._wakeup, signalled = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._control = control
         self._poll = select.poll()
-        self._poll.register(self._bell, select.POLLIN)
+        self._poll.register(self._wakeup, select.POLLIN)
         self._poll.register(control, select.POLLIN | select.POLLHUP)
 
     def run(self, on_progress: Callable[[], None] = lambda: None) -> dict[str, Any]:
@@ -101,10 +101,10 @@ class Watch:
             "gone": gone,
         }
 
-    def _listen(self, rang: bool, deadline: int) -> None:
-        if rang:
+    def _listen(self, woken: bool, deadline: int) -> None:
+        if woken:
             with contextlib.suppress(BlockingIOError):
-                os.read(self._bell, 4096)
+                os.read(self._wakeup, 4096)
             self._reap(deadline)
         if not self.ended and self.polled:
             self._look()
@@ -128,19 +128,19 @@ class Watch:
 
     def _look(self) -> None:
         """Memory and disk, where no group or file system counts them for us."""
-        config, kept, processes = self.config, 0, tree.descendants(os.getpid())
+        config, can, kept, processes = self.config, self.config["can"], 0, tree.descendants(os.getpid())
         unnamed: dict[int, int] = {}
-        if config["mode"] != "namespaces":
+        if not can.own_mounts:
             # A process with large libraries has thousands of mappings, and looking at them takes milliseconds.
             unnamed = uncounted.unlinked_bytes(processes, mapped=self._looks % MAPPED_EVERY == 0)
         self._looks += 1
-        if config["mode"] == "namespaces":
+        if can.own_mounts:
             kept = sum(uncounted.in_memory_bytes(path) for path in ("/job", "/tmp", "/dev/shm"))
-        elif config["mode"] == "uid":
+        elif can.host_shared_memory:
             kept = leftovers.bytes_of(config["slot_uid"])
             kept += uncounted.on_device(unnamed, leftovers.SHARED_MEMORY)
         if not config["groups"]:
-            kept += uncounted.kernel_bytes(processes, own_network=config["mode"] == "namespaces")
+            kept += uncounted.kernel_bytes(processes, own_network=can.own_network)
             if self._looks % MAPPED_EVERY == 0:
                 self._locks = uncounted.lock_bytes(processes)
             kept += self._locks
@@ -150,7 +150,7 @@ class Watch:
         self.peak = max(self.peak, used)
         if used > config["memory_bytes"]:
             self.verdict = "memory"
-        elif config["mode"] != "namespaces":
+        elif not can.own_mounts:
             left = config["disk_bytes"] - uncounted.on_device(unnamed, config["work"])
             if left < 0 or _too_much(config["work"], left):
                 self.verdict = "disk"
