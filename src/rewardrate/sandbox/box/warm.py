@@ -1,7 +1,8 @@
 """The script in a process that has imported already: a fork of the warm server becomes it, without exec.
 
 What a script can notice of a fresh interpreter is made as new: `__main__`, argv, path, environment, signals, streams,
-random numbers; and how it ends: exit code, traceback without frames of the server, signals, exit functions, flushed files.
+random numbers; and how it ends: exit code, traceback without frames of the server, signals, exit functions, flushed
+files.
 """
 
 from __future__ import annotations
