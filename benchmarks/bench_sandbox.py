@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 
 from rewardrate.sandbox import Job, Limits, Pool, cores, run
+from rewardrate.sandbox.job_template import environment
 from rewardrate.sandbox.levels import LEVELS
-from rewardrate.sandbox.orders import environment
 from rewardrate.sandbox.runner import choose, isolation
 
 SMALL = Limits(seconds=60, memory_bytes=2**30, cores=1)

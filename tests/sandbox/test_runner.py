@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardrate.errors import InputError
-from rewardrate.sandbox import Job, Limits, levels, orders, run, runner
+from rewardrate.sandbox import Job, Limits, job_template, levels, run, runner
 from rewardrate.sandbox.limits import MIB
 from rewardrate.sandbox.supervisor import Report
 
@@ -267,7 +267,7 @@ def test_a_device_is_seen_only_if_it_was_given():
 
 
 def test_a_box_that_cannot_start_is_our_failure_and_says_why(monkeypatch):
-    monkeypatch.setattr(orders, "SCRIPT", "no/such/folder/script.py")
+    monkeypatch.setattr(job_template, "SCRIPT", "no/such/folder/script.py")
     result = run("pass", SMALL)
     assert result.status == "sandbox-failure"
     assert "FileNotFoundError" in result.message

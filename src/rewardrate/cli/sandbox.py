@@ -137,8 +137,9 @@ def _check(args: argparse.Namespace) -> int:
     from rewardrate.sandbox.runner import choose
     from rewardrate.sandbox.stage import Stage
 
-    level = choose(args.level, "limits").name
-    if level not in KNOWN or (level == "landlock+seccomp" and os.geteuid() == 0):
+    chosen = choose(args.level, "limits")
+    level, known = chosen.name, KNOWN.get(chosen.name)
+    if known is None or (chosen.can.runs_as_supervisor and os.geteuid() == 0):
         rule = "this level does not stop a hostile script, so the attacks would be real"
         raise InputError("level", level, rule, "run it as an ordinary user, or at a stronger level")
     judged = []
@@ -148,19 +149,19 @@ def _check(args: argparse.Namespace) -> int:
             judged.append(stage.judge(attack, level))
             bar(len(judged))
     broken = {judgement.attack.name: judgement.why for judgement in judged if not judgement.held}
-    surprises = {name: why for name, why in broken.items() if name not in KNOWN[level]}
-    stale = sorted(KNOWN[level] - set(broken))
+    surprises = {name: why for name, why in broken.items() if name not in known}
+    stale = sorted(known - set(broken))
     if args.json:
         summary = {
             "level": level,
             "tried": len(judged),
             "broken": broken,
-            "known": sorted(KNOWN[level]),
+            "known": sorted(known),
             "stale": stale,
         }
         print(json.dumps(summary))
         return 1 if surprises or stale else 0
-    rows = [[name, "known" if name in KNOWN[level] else "BROKEN", why] for name, why in broken.items()] + [
+    rows = [[name, "known" if name in known else "BROKEN", why] for name, why in broken.items()] + [
         [name, "STALE", "the list says it gets through; it did not"] for name in stale
     ]
     if rows:

@@ -1,7 +1,7 @@
 """Hostile scripts, and a stage with something to steal, kill and reach: what `rewardrate sandbox check` runs.
 
-Every attack is judged from outside: the secret must not be in anything that came back, the victim must live, nobody
-must have knocked at our sockets, data and other runs must be unchanged, no process may be left, the deadline must hold
+Every attack is judged from outside: the secret must not be in anything that came back, the victim must live, no
+connection must have reached our sockets, data and other runs must be unchanged, no process may be left, the deadline must hold
 to half a second. `statuses` says how the script itself may end. Honest scripts are controls: they must work.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rewardrate.sandbox import attacks_clock
 from rewardrate.sandbox.attacks_isolation import ROWS
+from rewardrate.sandbox.levels import LEVELS
 from rewardrate.sandbox.result import Clock
 
 LIMIT = 2.0  # seconds an attack gets
@@ -360,12 +361,7 @@ TIMING = [
 ]
 # What each level is known not to hold: a check fails both when more gets through and when an entry is stale.
 KNOWN: dict[str, frozenset[str]] = {
-    "namespaces+cgroup": frozenset(),
-    "namespaces": frozenset(),
-    "uid+landlock+seccomp": frozenset({"list other processes' commands", "list a hidden folder"}),
-    "landlock+seccomp": frozenset(
-        {"list other processes' commands", "list a hidden folder", "honest: multiprocessing"}
-    ),
+    level.name: level.known_attacks for level in LEVELS if level.known_attacks is not None
 }
 ATTACKS: tuple[Attack, ...] = (
     *READING,

@@ -142,6 +142,41 @@ ENDING = [
         ("ok",),
     ),
 ]
+ENDING += [
+    (
+        "write to the disk for ever",
+        "for _ in range(30): child(lambda: [os.sync() for _ in iter(int, 1)])\nwhile True: os.sync()",
+        ("timeout",),
+    ),
+    (
+        "tell its init for ever that a child has ended",
+        "def tell():\n    while True:\n        try: os.kill(1, signal.SIGCHLD)\n        except OSError: time.sleep(1)\n"
+        "for _ in range(30): child(tell)\ntime.sleep(60)",
+        ("timeout", "memory"),
+    ),
+    (
+        "leave children of its init",
+        "for _ in range(20):\n    if LIBC.syscall(56 if os.uname().machine == 'x86_64' else 220, 0x8000 | 17, 0, 0, 0, 0) == 0: time.sleep(60)\nos._exit(0)",
+        ("ok",),
+    ),
+    (
+        "execute from another thread",
+        "threading.Thread(target=lambda: os.execv(sys.executable, [sys.executable, '-c', 'import os; os._exit(7)'])).start()\ntime.sleep(60)",
+        ("error",),
+    ),
+    (
+        "queue signals for its init",
+        "for number in range(1, 65):\n    for process in {1, os.getppid()}:\n        try: signal.pidfd_send_signal(os.pidfd_open(process), number)\n        except OSError: pass\n"
+        "os._exit(3)",
+        ("error",),
+    ),
+    (
+        "have a pipe signal its init",
+        "import fcntl\nread, write = os.pipe()\nfor number in (9, 15, 19, 40):\n    try:\n        fcntl.fcntl(read, 8, os.getppid()); fcntl.fcntl(read, 10, number)\n"
+        "        fcntl.fcntl(read, 4, 0o20000); os.write(write, b'x'); os.read(read, 1)\n    except OSError: pass\nos._exit(3)",
+        ("error",),
+    ),
+]
 HONEST: list[tuple[str, str, Clock | None]] = [
     (
         "honest: more threads than cores",

@@ -250,6 +250,107 @@ HOARDING += [
         STOPPED,
     ),
 ]
+# Memory that no process is seen to have. Each row prints LEAK when it holds more than the limit.
+MAPPING = (
+    LIBRARY
+    + """
+libc.mmap.restype, size, page = ctypes.c_void_p, 64 << 20, mmap.PAGESIZE
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+def shared(file, flags):
+    where = libc.mmap(None, ctypes.c_size_t(size), 3, flags, file, ctypes.c_long(0))
+    if where == ctypes.c_void_p(-1).value: sys.exit('refused')
+    ctypes.memset(where, 1, size)
+    return where
+"""
+)
+HOARDING += [
+    (
+        "hoard shared memory of which one page is mapped",
+        MAPPING
+        + "for _ in range(12): libc.munmap(shared(-1, 0x21) + page, size - page)\ntime.sleep(0.3)\nprint('LEAK')",
+        (*STOPPED, "timeout"),
+    ),
+    (
+        "hoard shared memory that is given back",
+        MAPPING + "for _ in range(12): libc.madvise(shared(-1, 0x21), size, 4)\ntime.sleep(0.3)\nprint('LEAK')",
+        (*STOPPED, "timeout"),
+    ),
+    (
+        "hoard shared memory of a device",
+        MAPPING
+        + "zero = os.open('/dev/zero', os.O_RDWR)\nfor _ in range(12): libc.munmap(shared(zero, 1) + page, size - page)\n"
+        "time.sleep(0.3)\nprint('LEAK')",
+        (*STOPPED, "timeout"),
+    ),
+    (
+        "keep pages in a pipe",
+        LIBRARY + "ends = os.pipe()\nbyte = ctypes.create_string_buffer(1)\n"
+        "where = ctypes.create_string_buffer(struct.pack('QQ', ctypes.addressof(byte), 1))\n"
+        "print('LEAK' if libc.vmsplice(ends[1], where, ctypes.c_ulong(1), 0) == 1 else 'refused')",
+    ),
+    (
+        "keep rules in a ruleset",
+        LIBRARY
+        + "print('LEAK' if libc.syscall(444, struct.pack('QQQ', 1, 0, 0), ctypes.c_size_t(8), 0) >= 0 else 'refused')",
+    ),
+    (
+        "hoard the buffers of connections",
+        "import os, socket, time\nfor _ in range(4):\n    if os.fork() == 0: break\n"
+        "listener, kept = socket.create_server(('127.0.0.1', 0), backlog=400), []\nfor _ in range(340):\n"
+        "    kept += [socket.create_connection(listener.getsockname()), listener.accept()[0]]\n    kept[-1].send(bytes(1 << 15))\ntime.sleep(60)",
+        STOPPED,
+    ),
+    (
+        "fill the disk below a path too long to be named",
+        "import os, time\nfor _ in range(30):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)\n"
+        "for n in range(6): open(f'x{n}', 'wb').write(os.urandom(1 << 20) * 20)\ntime.sleep(60)",
+        STOPPED,
+    ),
+    (
+        "fill the disk in a folder that cannot be listed",
+        "import os, time\nos.mkdir('d', 0o300)\nfor n in range(6): open(f'd/x{n}', 'wb').write(os.urandom(1 << 20) * 20)\ntime.sleep(60)",
+        STOPPED,
+    ),
+]
+# What the kernel keeps for the whole machine. What cannot be had here (keys of a file system, a second node of memory,
+# a store of huge pages) must be refused all the same: anything but EPERM is a leak.
+EPERM_ONLY = (
+    LIBRARY
+    + "def said(result):\n    if result != -1 or ctypes.get_errno() != errno.EPERM: print('LEAK', result, ctypes.get_errno())\n"
+)
+REACHING: list[Row] = [
+    (
+        "leave keys and seals with a file system",
+        LIBRARY + "place = os.open(os.path.dirname(os.__file__), os.O_RDONLY)\n"
+        "for number in (0xC0506617, 0xC080661A, 0xC0406618, 0x40806685, 0x5000940E, 0xC0189436):\n"
+        "    for where in (file, place):\n        try: fcntl.ioctl(where, number, bytearray(4096 if number == 0x5000940E else 128)); print('LEAK', hex(number))\n"
+        "        except OSError as e: print('LEAK' if e.errno != errno.EPERM else 'refused', hex(number))",
+    ),
+    (
+        "move a library's pages to another node",
+        EPERM_ONLY
+        + "libc.mmap.restype = ctypes.c_void_p\nwhere = libc.mmap(None, ctypes.c_size_t(4096), 1, 2, file, ctypes.c_long(0))\n"
+        "said(libc.syscall(235 if arm else 237, ctypes.c_void_p(where), ctypes.c_long(4096), 2, struct.pack('Q', 1), ctypes.c_long(2), 2))",
+    ),
+    (
+        "take from the machine's huge pages",
+        EPERM_ONLY
+        + "libc.mmap.restype = ctypes.c_long\nfor flags in (0x40022, 0x40021): said(libc.mmap(None, ctypes.c_size_t(1 << 21), 3, flags, -1, ctypes.c_long(0)))\n"
+        "said(libc.memfd_create(b'x', 4))\nsaid(libc.shmget(0, ctypes.c_size_t(1 << 21), 0o5600))",
+    ),
+    ("write the quotas to the disk", EPERM_ONLY + "said(libc.syscall(443, os.open('.', 0), 0x80000100, 0, None))"),
+    (
+        "have a module loaded by a socket",
+        "import socket\nfor family, kind, protocol in ((2, 2, 136), (2, 1, 132), (2, 1, 262), (10, 2, 136), (16, 3, 2), (16, 3, 6), (16, 3, 15)):\n"
+        "    try: socket.socket(family, kind, protocol); print('LEAK', family, kind, protocol)\n    except OSError as e: print(e)",
+    ),
+    (
+        "have the host's program dump its memory",
+        "import resource\nbefore = resource.getrlimit(resource.RLIMIT_CORE)\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+        "print('LEAK' if resource.getrlimit(resource.RLIMIT_CORE) != before else 'unchanged', before)",
+    ),
+]
 WORKING: list[Row] = [
     (
         "honest: a database",
@@ -277,4 +378,4 @@ WORKING: list[Row] = [
         1,
     ),
 ]
-ROWS: list[Row] = [*RESIDENCY, *LINKING, *LEAVING, *HARMING, *HOARDING, *WORKING]
+ROWS: list[Row] = [*RESIDENCY, *LINKING, *LEAVING, *HARMING, *HOARDING, *REACHING, *WORKING]

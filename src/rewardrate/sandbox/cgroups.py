@@ -99,6 +99,7 @@ def _make(memory_bytes: int, processes: int) -> Group | None:
     if number == 0:
         for place in (*(one or ()), *((two,) if two else ())):
             sweep(place)
+    # Version 1 first: where both are mounted, its controllers are not to be had in version 2.
     with contextlib.suppress(OSError):
         if one:
             folders = tuple(place / name for place in one)
@@ -131,6 +132,8 @@ def _share(place: Path) -> None:
     control = place / "cgroup.subtree_control"
     if {"memory", "pids"} <= set(control.read_text().split()):
         return
+    # The kernel refuses as long as one process is left in the group, and other threads may be starting some there at
+    # this moment: so the move is repeated until the kernel agrees.
     for attempt in range(TRIES):
         try:
             control.write_text("+memory +pids")
@@ -190,6 +193,7 @@ def _places() -> tuple[tuple[Path, ...] | None, Path | None]:
 
 def _remove(folder: Path) -> None:
     """Remove a group; what still lives in it is killed first."""
+    # A group is busy for a moment after its last process was reaped, so EBUSY is no failure but a reason to wait.
     pause = 0.0005
     for _ in range(300):
         try:

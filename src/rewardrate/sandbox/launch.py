@@ -28,7 +28,7 @@ SOURCE = str(Path(__file__).parents[2])
 PATH = {"PATH": "/usr/bin:/bin"}
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from rewardrate.sandbox.box.init import main; main()"
 SERVE = START.replace("box.init", "box.launcher")
-SEAL = START.replace("box.init", "box.sealed")
+START_READ_ONLY = START.replace("box.init", "box.read_only")
 # The place of the source on the path becomes that of the script, so that the path is as a script's own.
 SERVE_WARM = SERVE.replace("sys.path.insert(0, sys.argv.pop(1))", "sys.path[0] = sys.argv.pop(1)")
 READY_SECONDS, IMPORT_SECONDS, REPLY_SECONDS = 10.0, 120.0, 5.0
@@ -54,7 +54,7 @@ WARM_IMPORTS = (
 
 
 class LaunchFailure(OSError):
-    """No init could be started: our fault, never the script's."""
+    """No init could be started: an infrastructure failure, not charged to the script."""
 
 
 class LaunchRefused(LaunchFailure):
@@ -76,6 +76,8 @@ class Init:
 
     def end(self) -> None:
         """Kill it unless it ends in time, and let go of it. Its boxes end with it."""
+        # A pidfd and not a process number: init may be a grandchild, which we cannot wait for, and its number may have
+        # been given to another process by now.
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         if not poll.poll(int(self.patience_seconds * 1000)):
@@ -96,7 +98,7 @@ class Launcher:
         words = [SOURCE, str(theirs.fileno()), str(os.getpid()), json.dumps(list(imports))]
         command = [python, "-s", "-c", SERVE_WARM, *words] if imports else [python, "-ISB", "-c", SERVE, *words]
         if imports and os.geteuid() != 0:
-            command = [sys.executable, "-ISB", "-c", SEAL, SOURCE, *command]
+            command = [sys.executable, "-ISB", "-c", START_READ_ONLY, SOURCE, *command]
         self.skipped: tuple[str, ...] = ()
         self._lock = threading.Lock()
         try:
@@ -139,12 +141,14 @@ class Launcher:
 
     def fork(self, ends: Sequence[int]) -> Init:
         """A new init that has these descriptors."""
+        # Answers carry no number. So one question is asked at a time and none after a failure: a late answer would be
+        # taken for that to the next question, and one script's init would be watched as another's.
         with self._lock:
             try:
                 socket.send_fds(self._line, [b"go"], list(ends))
                 answer, places, _, _ = socket.recv_fds(self._line, 64, 1, socket.MSG_CMSG_CLOEXEC)
             except BaseException as error:
-                self._line.close()  # an answer that comes late must not be taken for that to another question
+                self._line.close()
                 if isinstance(error, (OSError, ValueError)):
                     raise LaunchFailure(f"the launcher does not answer: {error}") from error
                 raise

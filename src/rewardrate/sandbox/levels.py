@@ -10,49 +10,74 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rewardrate.sandbox.box.capabilities import Capabilities
+
 
 @dataclass(frozen=True)
 class Level:
-    """One way of isolating a script: what it guarantees, what it does not, and how to get the next better one."""
+    """One way of isolating a script: what it guarantees, what it does not, and how to get the next better one.
+
+    A new level is an entry of `LEVELS` and a line of `choose_level`: everything else asks `can`.
+    """
 
     name: str
     guarantees: str
     lacks: str
     remedy: str
+    can: Capabilities
+    known_attacks: frozenset[str] | None = frozenset()
+    "Attacks of the suite that are known to get through; None where the suite is not run."
 
 
+_NAMESPACES = {
+    "pid_namespace": True,
+    "own_mounts": True,
+    "own_network": True,
+    "own_ipc": True,
+    "slot_user": True,
+    "seccomp": True,
+}
 LEVELS: tuple[Level, ...] = (
     Level(
         "namespaces+cgroup",
         "no view of answers, keys, network or other runs; exact memory and process limits",
         "kernel exploits, covert channels",
         "",
+        Capabilities("always", **_NAMESPACES),
     ),
     Level(
         "namespaces",
         "no view of answers, keys, network or other runs; memory watched every 0.1 s",
         "an exact memory limit",
         "run as root, or in a delegated group: systemd-run --user --scope -p Delegate=yes",
+        Capabilities("never", **_NAMESPACES),
     ),
     Level(
         "uid+landlock+seccomp",
         "answers, keys and other processes out of reach; network closed",
         "hiding the list of processes",
         "allow namespaces; in Docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined",
+        Capabilities("as-root", slot_user=True, landlock=True, seccomp=True, host_shared_memory=True),
+        frozenset({"list other processes' commands", "list a hidden folder"}),
     ),
     Level(
         "landlock+seccomp",
         "files, keys and network out of reach",
         "hiding the list of processes, and protection of the user's processes from signals before Linux 6.12",
         "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or run as root",
+        Capabilities("never", landlock=True, seccomp=True),
+        frozenset({"list other processes' commands", "list a hidden folder", "honest: multiprocessing"}),
     ),
     Level(
         "limits",
         "accidents only: endless loops, leaks, fork storms",
         "any protection against a hostile script",
         "use Linux 5.13 or newer with Landlock and seccomp",
+        Capabilities(),
+        None,
     ),
 )
+NAMED = {level.name: level for level in LEVELS}
 
 
 @dataclass(frozen=True)
@@ -80,9 +105,8 @@ def try_isolation(timeout_seconds: float = 20.0) -> Isolation:
 
 def choose_level(trials: Mapping[str, int], *, root: bool) -> Level:
     """The level that a set of successful trials allows."""
-    named = {level.name: level for level in LEVELS}
     if trials.get("namespaces_as_user") or (root and trials.get("namespaces_as_root")):
-        return named["namespaces+cgroup" if trials.get("cgroup") else "namespaces"]
+        return NAMED["namespaces+cgroup" if trials.get("cgroup") else "namespaces"]
     if trials.get("landlock") and trials.get("seccomp"):
-        return named["uid+landlock+seccomp" if root and trials.get("slot_uid") else "landlock+seccomp"]
-    return named["limits"]
+        return NAMED["uid+landlock+seccomp" if root and trials.get("slot_uid") else "landlock+seccomp"]
+    return NAMED["limits"]

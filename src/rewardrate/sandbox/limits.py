@@ -19,7 +19,7 @@ class Limits:
     memory_bytes: int = 16 * GIB
     "All processes together, with what they keep in the box's file systems."
     cores: int = 2
-    "Cores that nothing else of ours uses while the script is timed."
+    "Cores that no other sandbox uses while the script is timed."
     processes: int = 128
     "Processes and threads at once."
     disk_bytes: int = 2 * GIB

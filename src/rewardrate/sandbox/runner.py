@@ -19,15 +19,13 @@ from typing import Any
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.sandbox import cgroups, cores, residency
 from rewardrate.sandbox.job import Job
+from rewardrate.sandbox.job_template import SLOT_UID, imports_environment, job_template, masked_paths, mounts
 from rewardrate.sandbox.launch import SHARED, WARM_IMPORTS, Init, Launchers
 from rewardrate.sandbox.levels import LEVELS, Isolation, Level, try_isolation
 from rewardrate.sandbox.limits import Limits
-from rewardrate.sandbox.orders import SLOT_UID, hidden, imports_environment, orders, shown
 from rewardrate.sandbox.result import Clock, Result, Status
 from rewardrate.sandbox.stop import Stop
 from rewardrate.sandbox.supervisor import Report, supervise
-
-MODES = {"uid+landlock+seccomp": "uid", "landlock+seccomp": "landlock", "limits": "limits"}
 
 
 def run(
@@ -48,12 +46,12 @@ def run(
     """Run a Python script in a box and say what became of it.
 
     `data`: name -> host path, read-only, seen as data/NAME in the working directory. `files` are put there too; those
-    named in `collect` come back as bytes. The script sees no other environment than ours and `environment`. `level`
-    forces an isolation level, `minimum` refuses to run below one. `hide`: host paths that cannot be read although they
-    lie inside something that is shown, such as the data sets that an installed package carries (at every level but
-    "limits"). `clock` says what is priced: wall, cpu, or warm (seconds without imports). `devices`: device
-    files that it may use. The whole process tree is gone when this returns. A failure of the box itself is tried once
-    more, then reported as "sandbox-failure".
+    named in `collect` come back as bytes. The script's environment is a fixed one and `environment`. `level` forces an
+    isolation level, `minimum` refuses to run below one. `hide`: host paths that cannot be read although they lie
+    inside something that can, such as the data sets that an installed package carries (at every level but "limits").
+    `clock` says what is priced: wall, cpu, or warm (seconds without imports). `devices`: device files that it may use.
+    The whole process tree is gone when this returns. A failure of the box itself is tried once more, then reported as
+    "sandbox-failure".
     """
     given = (data or {}, files or {}, collect, environment or {}, python, level, minimum, hide, clock, devices)
     return run_job(Job(script, limits, *given))
@@ -69,7 +67,7 @@ def run_job(
 ) -> Result:
     """`run` for a job. `turn` is held while waiting for cores, so that a queue keeps its order."""
     level = check(job)
-    if level.name != "limits":
+    if level.can.seccomp:  # otherwise which pages are in memory is no secret anyway
         residency.preload(job)
     for attempt in (1, 2):
         try:
@@ -85,14 +83,9 @@ def check(job: Job) -> Level:
     """The level a job would run at; refuses what cannot be run, before anything starts."""
     level = choose(job.level, job.minimum)
     cores.check(job.limits.cores)
-    binds, _ = shown(job, mode_of(level))
-    hidden(job.hide, binds)
+    mounted, _ = mounts(job, level.can)
+    masked_paths(job.hide, mounted)
     return level
-
-
-def mode_of(level: Level) -> str:
-    """How the init isolates at this level."""
-    return MODES.get(level.name, "namespaces")
 
 
 @lru_cache(maxsize=1)
@@ -127,17 +120,18 @@ def _once(
     stop: Stop | None,
     turn: contextlib.AbstractContextManager[Any],
 ) -> Result:
-    mode, limits = mode_of(level), job.limits
+    can, limits = level.can, job.limits
     with contextlib.ExitStack() as stack:
         with turn:
             owned = stack.enter_context(cores.owned(limits.cores, stop=stop))
         begun = time.monotonic()
-        wanted = level.name == "namespaces+cgroup" or (mode == "uid" and os.geteuid() == 0)
+        wanted = can.memory_group == "always" or (can.memory_group == "as-root" and os.geteuid() == 0)
         made = cgroups.group(limits.memory_bytes, limits.processes) if wanted else contextlib.nullcontext()
-        with made as group, _work(mode, owned[0]) as work:  # its files go first: the group need not write them to disk
-            if group is None and level.name == "namespaces+cgroup":
+        # The folder is entered last and so removed first: the group need not write its files to the disk.
+        with made as group, _work(can.own_mounts, owned[0]) as work:
+            if group is None and can.memory_group == "always":
                 return failure(job, level, "no control group could be made, though this machine has them")
-            config = orders(job, mode, owned, work)
+            config = job_template(job, can, owned, work)
             config["groups"], config["cpu_account"] = (group.joins, group.cpu_account) if group else ([], None)
             report = supervise(config, limits.output_bytes, _starter(job, config, launchers, imports), stop)
             over = time.monotonic_ns()
@@ -157,9 +151,9 @@ def _starter(
 
 
 @contextlib.contextmanager
-def _work(mode: str, slot: int) -> Iterator[str]:
+def _work(own_mounts: bool, slot: int) -> Iterator[str]:
     """The working directory: inside the box, or a folder on disk where there is none."""
-    if mode == "namespaces":
+    if own_mounts:
         yield "/job"
         return
     sweep(slot)
@@ -175,13 +169,13 @@ def sweep(slot: int) -> None:
 
     Whoever owns a core is the only one who may have a directory of that number, so every other one is left over.
     """
-    ours = (os.geteuid(), SLOT_UID + slot) if os.geteuid() == 0 else (os.geteuid(),)
+    owners = (os.geteuid(), SLOT_UID + slot) if os.geteuid() == 0 else (os.geteuid(),)
     with os.scandir(tempfile.gettempdir()) as entries:
         names = [entry.path for entry in entries if entry.name.startswith(f"rewardrate-{slot}-")]
     for path in names:
         with contextlib.suppress(OSError):
             state = os.lstat(path)
-            if stat.S_ISDIR(state.st_mode) and state.st_uid in ours:
+            if stat.S_ISDIR(state.st_mode) and state.st_uid in owners:
                 _remove(path)
 
 
@@ -209,8 +203,9 @@ def failure(job: Job, level: Level, why: str) -> Result:
 def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: int, ran_out: bool, over: int) -> Result:
     """What became of the script; whatever the report holds, this is a result and never an exception.
 
-    Before the script was started everything that goes wrong is ours ("sandbox-failure"). After that it is the script's,
-    and costs the limit: it must not be able to buy another attempt by breaking what measures it.
+    Before the script was started everything that goes wrong is an infrastructure failure ("sandbox-failure", which is
+    not charged). After that it is the script's and costs the limit: it must not be able to buy another attempt by
+    breaking what measures it.
     """
     try:
         if "seconds" in report.found:
@@ -231,7 +226,7 @@ def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: in
 
 
 def _unmeasured(status: Status, report: Report, job: Job, level: Level, peak: int, message: str) -> Result:
-    """A script that was started and whose end nobody saw: by every clock it costs the limit."""
+    """A script that was started and whose end was not observed: by every clock it costs the limit."""
     limit, streams = job.limits.seconds, (report.out.text(), report.err.text())
     return Result(status, limit, limit, peak, *streams, {}, message, level=level.name, clock=job.clock or "wall")
 

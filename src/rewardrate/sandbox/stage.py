@@ -23,6 +23,9 @@ from rewardrate.sandbox.runner import run
 LATE_SECONDS = 0.5  # from a script's exit or deadline until its whole tree must be gone
 LONG_LATE_SECONDS = 4.0  # where each process of a warm bomb takes all the imports with it, or others use the cores
 DISTURBED_SHARE = 0.05  # of the cores' time, that others used
+BUSY_SHARE = (
+    0.5  # of the cores' time, that others used: the deadline may then come before the limit that an attack meets
+)
 ROUNDING_SECONDS = 0.03  # the kernel counts the idle time of cores in hundredths
 LIMITS = Limits(
     seconds=LIMIT,
@@ -148,8 +151,9 @@ class Stage:
         )
         slow = result.clock == "warm" or result.foreign_share > DISTURBED_SHARE
         late = LONG_LATE_SECONDS if slow else LATE_SECONDS
+        busy = ("timeout",) if result.foreign_share > BUSY_SHARE and not attack.honest else ()
         findings = {
-            f"ended as {result.status} ({result.message})": result.status not in attack.statuses,
+            f"ended as {result.status} ({result.message})": result.status not in (*attack.statuses, *busy),
             "the secret came out": self.secret in returned,
             "it got what it must not": "LEAK" in returned,
             "the victim died": self.victim.poll() is not None,

@@ -69,9 +69,9 @@ def supervise(
     `start` makes an init that has the box's ends of five pipes. When `stop` is set, the box ends at once and `Stopped`
     is raised.
     """
-    pipes = {name: os.pipe() for name in ("orders", "report", "out", "err", "control")}
-    theirs = [pipes["orders"][0], pipes["report"][1], pipes["out"][1], pipes["err"][1], pipes["control"][0]]
-    mine = {name: ends[1 if name in ("orders", "control") else 0] for name, ends in pipes.items()}
+    pipes = {name: os.pipe() for name in ("template", "report", "out", "err", "control")}
+    theirs = [pipes["template"][0], pipes["report"][1], pipes["out"][1], pipes["err"][1], pipes["control"][0]]
+    mine = {name: ends[1 if name in ("template", "control") else 0] for name, ends in pipes.items()}
     try:
         try:
             init = start(theirs)
@@ -86,7 +86,7 @@ def supervise(
         except BaseException:
             with contextlib.suppress(OSError):
                 os.write(mine["control"], b"x")  # where there is no namespace only init can end what it started
-            os.close(mine.pop("report"))  # nobody reads it any more
+            os.close(mine.pop("report"))  # an init that still writes to it must not block
             init.patience_seconds = PATIENCE_SECONDS
             raise
         finally:
@@ -100,9 +100,9 @@ def supervise(
 class Follow:
     """Everything that happens between a started init and its end, in one loop that waits for nothing else."""
 
-    def __init__(self, init: Init, mine: dict[str, int], orders: bytes, output_bytes: int) -> None:
+    def __init__(self, init: Init, mine: dict[str, int], template: bytes, output_bytes: int) -> None:
         self.report, self.body = Report(), bytearray()
-        self.mine, self.orders, self.output_bytes = mine, memoryview(orders), output_bytes
+        self.mine, self.template, self.output_bytes = mine, memoryview(template), output_bytes
         self.alive = init.descriptor
         self.readers: dict[int, Callable[[bytes], None]] = {
             mine["out"]: self.report.out.add,
@@ -112,8 +112,8 @@ class Follow:
         self.poll = select.poll()
         for number in (*self.readers, self.alive):
             self.poll.register(number, select.POLLIN | select.POLLHUP)
-        os.set_blocking(mine["orders"], False)
-        self.poll.register(mine["orders"], select.POLLOUT)
+        os.set_blocking(mine["template"], False)
+        self.poll.register(mine["template"], select.POLLOUT)
         self.open_report = self.living = True
         self.heard = 0.0
 
@@ -121,8 +121,12 @@ class Follow:
         """Until init is gone and its report is here, or the deadline has passed twice."""
         if stop is not None:
             self.poll.register(stop.descriptor, select.POLLIN)
+        # Two signs are awaited, in either order: the end of init's process and the end of its report. Neither is
+        # enough alone: a script may hold a pipe open for ever where no namespace ends it, and a report may still be in
+        # the pipe when init has gone. Whatever a script does with its output delays the next look by one read.
         while self.living or self.open_report:
             now = time.monotonic()
+            # Each part of a report is a sign of life: an init that buries hundreds of processes may take its time.
             if now > max(deadline, self.heard + GRACE_SECONDS if self.living else 0.0):
                 if self.report.stopped or not self.living:
                     break
@@ -134,7 +138,7 @@ class Follow:
                     self.living = False
                     self.poll.unregister(number)
                     deadline = min(deadline, time.monotonic() + 2.0)
-                elif number == self.mine.get("orders"):
+                elif number == self.mine.get("template"):
                     self._give()
                 else:
                     self._take(number)
@@ -146,16 +150,16 @@ class Follow:
         return self.report
 
     def _give(self) -> None:
-        """As much of the orders as the pipe takes; a dead init is seen soon enough."""
+        """As much of the job template as the pipe takes; a dead init is seen soon enough."""
         try:
-            self.orders = self.orders[os.write(self.mine["orders"], self.orders) :]
+            self.template = self.template[os.write(self.mine["template"], self.template) :]
         except BlockingIOError:
             return
         except BrokenPipeError:
-            self.orders = self.orders[:0]
-        if not self.orders:
-            self.poll.unregister(self.mine["orders"])
-            os.close(self.mine.pop("orders"))
+            self.template = self.template[:0]
+        if not self.template:
+            self.poll.unregister(self.mine["template"])
+            os.close(self.mine.pop("template"))
 
     def _take(self, number: int) -> None:
         part = os.read(number, 1 << 16)

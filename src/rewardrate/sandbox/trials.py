@@ -52,7 +52,7 @@ def _own_world() -> bool:
 
 
 def slot_uid() -> int:
-    """Whether we may become another user, so that scripts run as nobody in particular."""
+    """Whether we may become another user, so that scripts run as a user of their own."""
     os.setgroups([])
     os.setresgid(*[SLOT_UID] * 3)
     os.setresuid(*[SLOT_UID] * 3)
@@ -85,25 +85,25 @@ def cgroup() -> int:
 
 
 def _delegated(place: str) -> bool:
-    """Whether this version 2 group is ours to divide: its limits can be handed down once its processes have moved."""
+    """Whether we may divide this version 2 group: its limits can be handed down once its processes have moved."""
     try:
         offered = set((Path(place) / "cgroup.controllers").read_text().split())
         marks = {os.getxattr(place, name) for name in os.listxattr(place) if name.endswith(".delegate")}
     except OSError:
         return False
-    ours = b"1" in marks or Path(place) == Path("/sys/fs/cgroup")
-    return ours and {"memory", "pids"} <= offered and os.access(Path(place) / "cgroup.subtree_control", os.W_OK)
+    handed_down = b"1" in marks or Path(place) == Path("/sys/fs/cgroup")
+    return handed_down and {"memory", "pids"} <= offered and os.access(Path(place) / "cgroup.subtree_control", os.W_OK)
 
 
 def _limited(place: str, limit: str) -> bool:
     """Whether a group made at this place has this limit."""
-    ours = Path(place) / f"rewardrate-trial-{os.getpid()}"
+    trial = Path(place) / f"rewardrate-trial-{os.getpid()}"
     try:
-        ours.mkdir()
+        trial.mkdir()
     except OSError:
         return False
-    found = (ours / limit).exists()
-    ours.rmdir()
+    found = (trial / limit).exists()
+    trial.rmdir()
     return found
 
 

@@ -13,14 +13,14 @@ from rewardrate.sandbox.launch import SOURCE, START
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the box is Linux's")
 
 
-def test_orders_that_cannot_be_carried_out_come_back_as_a_failure():
-    orders, report, out, err, control = (os.pipe() for _ in range(5))
-    ends = [orders[0], report[1], out[1], err[1], control[0]]
+def test_a_template_that_cannot_be_carried_out_comes_back_as_a_failure():
+    template, report, out, err, control = (os.pipe() for _ in range(5))
+    ends = [template[0], report[1], out[1], err[1], control[0]]
     init = subprocess.Popen([sys.executable, "-ISB", "-c", START, SOURCE, *map(str, ends)], pass_fds=ends)
     for end in ends:
         os.close(end)
-    os.write(orders[1], json.dumps({"groups": ["/nonexistent/cgroup.procs"], "mode": "limits"}).encode())
-    os.close(orders[1])
+    os.write(template[1], json.dumps({"groups": ["/nonexistent/cgroup.procs"], "can": {}}).encode())
+    os.close(template[1])
     body = os.read(report[0], 65536)
     assert init.wait(10) == 0
     size = struct.unpack("<I", body[:4])[0]

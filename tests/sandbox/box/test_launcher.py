@@ -39,13 +39,13 @@ def test_it_does_not_serve_a_parent_that_is_gone():
     line.close()
 
 
-def test_a_request_without_descriptors_is_refused_and_one_with_broken_orders_fails_alone():
+def test_a_request_without_descriptors_is_refused_and_one_with_a_broken_template_fails_alone():
     line, process = start(os.getpid())
     line.recv(1000)
     line.send(b"go")
     assert line.recv(100) == b"no"
     pipes = [os.pipe() for _ in range(5)]
-    os.close(pipes[0][1])  # orders that end before they begin
+    os.close(pipes[0][1])  # a template that ends before it begins
     ends = [pipes[0][0], *(pipe[1] for pipe in pipes[1:])]
     socket.send_fds(line, [b"go"], ends)
     answer, places, _, _ = socket.recv_fds(line, 100, 1)

@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from rewardrate.sandbox import Limits, levels, orders, run
+from rewardrate.sandbox import Limits, job_template, levels, run
 
 LOOK = """
 import os, socket
@@ -28,7 +28,7 @@ def test_inside_there_is_a_small_read_only_world_with_loopback_and_two_processes
     result = run(LOOK, Limits(seconds=5, cores=1, memory_bytes=2**28))
     root, names, processes, last = result.stdout.splitlines()
     assert result.status == "ok", result.stderr
-    shown = {target.split("/")[1] for _, target in orders.python_binds(sys.executable)}
+    shown = {target.split("/")[1] for _, target in job_template.python_mounts(sys.executable)}
     assert set(eval(root)) == {"job", "proc", "usr", "dev", "tmp", "etc", "bin", "sbin", "lib", "lib64"} | shown
     assert names.startswith("box False [")
     assert names.endswith("] []")

@@ -24,4 +24,4 @@ def test_what_the_script_starts_with():
     assert capabilities == "0000000000000000 0000000000000000 1 2"
     assert identity.startswith("True [")
     assert identity.endswith("['0', '1', '2'] True")
-    assert limits == "(0, 0) 77 1000"
+    assert limits in ("(1, 1) 77 1000", "(0, 0) 77 1000")  # 0: what has started us allows no more

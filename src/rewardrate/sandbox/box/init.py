@@ -1,4 +1,4 @@
-"""The init of the box: reads its orders from a pipe, builds the box, runs the script, reports through a pipe."""
+"""The init of the box: reads the job template from a pipe, builds the box, runs the script, reports through a pipe."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from typing import Any, NoReturn
 
 from rewardrate.sandbox.box import kernel, leftovers, mounts, script, tree
 from rewardrate.sandbox.box.account import Account, Start
+from rewardrate.sandbox.box.capabilities import Capabilities
 from rewardrate.sandbox.box.collect import collect
 from rewardrate.sandbox.box.watch import Watch
 
 
 def main() -> NoReturn:
-    """Entry: descriptors of orders, report, standard output, standard error and control in argv."""
+    """Entry: descriptors of template, report, standard output, standard error and control in argv."""
     live([int(word) for word in sys.argv[1:6]])
 
 
 def live(ends: list[int], launcher: int = 0) -> NoReturn:
     """The whole life of an init. `ends` as above; `launcher` is the process that forked it, if one did."""
-    orders, report, out, err, control = ends
+    template, report, out, err, control = ends
     for number in range(1, 32):  # process 1 is immune to a signal only while it has no handler; Python sets some
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     os.umask(0o022)
-    with os.fdopen(orders, "rb") as file:
+    with os.fdopen(template, "rb") as file:
         config = json.load(file)
     config["launcher"] = launcher
+    config["can"] = Capabilities(**config["can"])
     files: dict[str, bytes] = {}
     try:
         found = _live(config, out, err, control, report)
@@ -58,7 +60,7 @@ def _live(config: dict[str, Any], out: int, err: int, control: int, report: int)
         with open(path, "w") as file:
             file.write("0")
     account = Account(config["cpu_account"], config["cores"])
-    if config["mode"] == "namespaces":
+    if config["can"].pid_namespace:
         # When the supervisor dies, the kernel kills us and with us the namespace. Without one we must live on to
         # clean up: the control pipe tells us.
         kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
@@ -68,7 +70,7 @@ def _live(config: dict[str, Any], out: int, err: int, control: int, report: int)
     else:
         kernel.prctl(kernel.SUBREAPER, 1)
     kernel.prctl(kernel.DUMPABLE, 0)
-    work, shared_memory = config["work"], config["slot_uid"] if config["mode"] == "uid" else None
+    work, shared_memory = config["work"], config["slot_uid"] if config["can"].host_shared_memory else None
     if shared_memory is not None:
         leftovers.remove(shared_memory)
     for name, text in config["files"].items():
@@ -85,7 +87,7 @@ def _live(config: dict[str, Any], out: int, err: int, control: int, report: int)
     if main_process == 0:
         os.close(read)
         script.start(config, out, err, ready)
-    tree.first_in_line(0)
+    tree.raise_priority(0)
     for number in (ready, out, err):
         os.close(number)
     start = _started(read, main_process)

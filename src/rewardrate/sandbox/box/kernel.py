@@ -107,7 +107,7 @@ def load_filter(program: bytes) -> None:
 def open_beneath(folder: int, name: str, flags: int) -> int:
     """openat2(2): `name` inside `folder`, no symlink anywhere, no other mount, no way out."""
     how = ctypes.create_string_buffer(struct.pack("QQQ", flags | os.O_CLOEXEC, 0, 1 | 2 | 4 | 8), 24)
-    return syscall(OPENAT2, folder, ctypes.c_char_p(name.encode()), how, 24)
+    return syscall(OPENAT2, folder, ctypes.c_char_p(os.fsencode(name)), how, 24)
 
 
 def _error(what: str) -> OSError:

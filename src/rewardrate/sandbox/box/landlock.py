@@ -12,7 +12,7 @@ from rewardrate.sandbox.box import kernel
 
 EXECUTE, WRITE, READ, READ_FOLDER, TRUNCATE, DEVICE = 1, 2, 4, 8, 1 << 14, 1 << 15
 MAKE_CHAR_DEVICE, MAKE_BLOCK_DEVICE = 1 << 6, 1 << 11
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 
 
 def version() -> int:
@@ -48,6 +48,7 @@ def restrict(
         _allow(rules, path, rights & ~(MAKE_CHAR_DEVICE | MAKE_BLOCK_DEVICE | DEVICE))
     for path in [*DEVICES, *(devices or [])]:
         _allow(rules, path, (READ | WRITE | DEVICE) & rights)
+    _allow(rules, "/dev/zero", READ)  # written to and mapped shared, it is memory that no process is seen to have
     kernel.syscall(kernel.LANDLOCK_RESTRICT, rules, 0)
     os.close(rules)
 

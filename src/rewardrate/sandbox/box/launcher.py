@@ -1,7 +1,7 @@
 """A resident process that has imported what an init needs (warm: what scripts need too) and forks one per request.
 
-It holds no secret: orders go straight to the init. It ends when its socket closes or its parent dies, and the kernel
-then ends the boxes it started (their inits asked for that).
+It holds no secret: job templates go straight to the init. It ends when its socket closes or its parent dies, and the
+kernel then ends the boxes it started (their inits asked for that).
 """
 
 from __future__ import annotations

@@ -40,14 +40,13 @@ def enter(config: dict[str, Any]) -> None:
     os.close(watched)
     _build(config, owner=f"uid={config['slot_uid']},gid={config['slot_uid']}," if root else "")
     _loopback()
-    if not config["groups"]:
-        _small_buffers()
+    _small_buffers()
     socket.sethostname("box")
 
 
 def _build(config: dict[str, Any], owner: str) -> None:
     # Sources may lie below ROOT on the host, so they are held open before it is covered.
-    held = [(os.open(source, os.O_PATH), target) for source, target in config["binds"] if os.path.exists(source)]
+    held = [(os.open(source, os.O_PATH), target) for source, target in config["mounts"] if os.path.exists(source)]
     kernel.mount("none", "/", "", kernel.PRIVATE | kernel.RECURSIVE)
     safe = kernel.NO_SUID | kernel.NO_DEV
     kernel.mount("tmpfs", ROOT, "tmpfs", safe, "size=1m,nr_inodes=4k,mode=755")
@@ -63,10 +62,12 @@ def _build(config: dict[str, Any], owner: str) -> None:
     for place, target in held:
         kernel.read_only(_bind(f"/proc/self/fd/{place}", target))
         os.close(place)
-    _mask(config["hide"])
+    _mask(config["masked_paths"])
     for link, target in config["links"]:
         os.symlink(target, ROOT + link)
-    for device in [*(f"/dev/{name}" for name in DEVICES), *config["devices"]]:
+    # /dev/zero, mapped shared, is memory that is in no process: not where nothing else counts it.
+    devices = [f"/dev/{name}" for name in DEVICES if config["groups"] or name != "zero"]
+    for device in [*devices, *config["devices"]]:
         _bind(device, device)
     kernel.mount("proc", f"{ROOT}/proc", "proc", safe | kernel.NO_EXEC)
     kernel.enter_root(ROOT, "old")
@@ -105,7 +106,7 @@ def _loopback() -> None:
 
 
 def _small_buffers() -> None:
-    """TCP's buffers grow by themselves, up to ten megabytes a socket: not where nothing counts them."""
+    """TCP's buffers grow by themselves, up to ten megabytes a socket, and groups of version 1 do not count them."""
     for name in ("tcp_rmem", "tcp_wmem"):
         with contextlib.suppress(OSError):
             _write(f"/proc/sys/net/ipv4/{name}", "4096 65536 212992")

@@ -15,6 +15,7 @@ PROC = ("/proc", "/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/devices/syst
 
 def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
     """Become the script. `ready` closes at exec; when and what it had used, or what went wrong, is written to it."""
+    can = config["can"]
     try:
         os.setsid()
         _only_standard_files(out, err, ready)
@@ -28,18 +29,18 @@ def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
             os.setgroups([])
             os.setresgid(*[config["slot_uid"]] * 3)
             os.setresuid(*[config["slot_uid"]] * 3)
-        _limit_to("NPROC", config["processes"] + (_own_tasks() if config["mode"] in ("landlock", "limits") else 0))
+        _limit_to("NPROC", config["processes"] + (_own_tasks() if can.runs_as_supervisor else 0))
         kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-        if config["mode"] == "namespaces" and not config["drop_uid"]:
+        if can.pid_namespace and not config["drop_uid"]:
             kernel.drop_capabilities()
-        if config["mode"] in ("uid", "landlock"):
-            shm = ["/dev/shm"] if config["mode"] == "uid" else []
-            shown = [target for _, target in config["binds"]]
-            landlock.restrict([*shown, *PROC], [config["work"], *shm], config["hide"], config["devices"])
-        if config["mode"] != "limits":
+        if can.landlock:
+            writable = [config["work"], *(["/dev/shm"] if can.host_shared_memory else [])]
+            readable = [*(target for _, target in config["mounts"]), *PROC]
+            landlock.restrict(readable, writable, config["masked_paths"], config["devices"])
+        if can.seccomp:
             inside = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
-            families = inside if config["mode"] == "namespaces" else ()
-            filters = seccomp.program(families, count_memory=not config["groups"], mode=config["mode"])
+            families = inside if can.own_network else ()
+            filters = seccomp.program(families, count_memory=not config["groups"], can=can)
             kernel.load_filter(filters)
         if not config["warm"]:
             say_start(ready)
@@ -51,7 +52,7 @@ def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
 
 
 def say_start(ready: int) -> None:
-    """The clock starts here and not when the init hears of it; what the process used to get ready is ours."""
+    """The clock starts here and not when the init hears of it; what the process used to get ready is not charged."""
     ran, waited = tree.schedule("self")
     os.write(ready, f"{time.monotonic_ns()} {ran} {waited}\n".encode())
 
@@ -68,7 +69,8 @@ def _only_standard_files(out: int, err: int, ready: int) -> None:
 
 
 def _limit(config: dict[str, Any]) -> None:
-    _limit_to("CORE", 0)
+    # Not 0: where the host sends core dumps to a program, the kernel would still start that, as root and outside.
+    _limit_to("CORE", 1)
     _limit_to("FSIZE", config["disk_bytes"])
     _limit_to("NOFILE", 1024)
     _limit_to("MEMLOCK", 0)  # locked pages of a shared file would stay in memory when another box's group is emptied

@@ -7,6 +7,8 @@ import os
 import struct
 from collections.abc import Iterator, Mapping
 
+from rewardrate.sandbox.box.capabilities import Capabilities
+
 # name: (x86_64, aarch64). Refused with EPERM: spying on processes, namespaces and mounts, keys, clocks, kernel
 # modules, tracing, file handles, leaving one's cores.
 REFUSED: dict[str, tuple[int | None, int | None]] = {
@@ -49,6 +51,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "adjtimex": (159, 171),
     "clock_adjtime": (305, 266),
     "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
     "syslog": (103, 116),
     "iopl": (172, None),
     "ioperm": (173, None),
@@ -72,7 +75,9 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 }
 # Answered "not implemented", so that libraries fall back. clone3 hides its flags from a filter, io_uring and the older
 # asynchronous reads their calls. mincore and cachestat say which pages of a shared file are in memory. Watches on files
-# that every box is shown would let boxes that run at the same time talk to each other.
+# that every box is shown would let boxes that run at the same time talk to each other. vmsplice lets a pipe keep a
+# whole huge page (2 MiB) by one byte of it, after its process gave it back; a Landlock ruleset keeps any number of
+# rules.
 ABSENT = {
     "clone3": (435, 435),
     "io_uring_setup": (425, 425),
@@ -83,6 +88,8 @@ ABSENT = {
     "cachestat": (451, 451),
     "inotify_init": (253, None),
     "inotify_init1": (294, 26),
+    "vmsplice": (278, 75),
+    "landlock_create_ruleset": (444, 444),
 }
 # Accepted without effect. Advice on what the page cache should keep: with it a script could leave a message for the
 # next one in which pages of a library are in memory; the kernel is free to ignore it, so nobody misses it. Locks on
@@ -124,36 +131,51 @@ EXTENDED_ATTRIBUTES = {
 CLONE, SOCKET, IOCTL, PRLIMIT, SETPRIORITY = (56, 220), (41, 198), (16, 29), (302, 261), (141, 140)
 IOPRIO_SET, FCNTL, MADVISE, SETSOCKOPT = (251, 30), (72, 25), (28, 233), (54, 208)
 PREADV2, PWRITEV2, PRCTL = (327, 286), (328, 287), (157, 167)
+MMAP, MBIND, SETRLIMIT = (9, 222), (237, 235), (160, 164)
 
 NAMESPACE_FLAGS = 0x7E020000 | 0x80
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-TERMINAL_INPUT, TERMINAL_LINUX, PAGEMAP_SCAN = 0x5412, 0x541C, 0xC0606610
-INODE_FLAGS = (0x40086602, 0x40087602, 0x401C5820)  # FS_IOC_SETFLAGS, FS_IOC_SETVERSION, FS_IOC_FSSETXATTR
-# ext4: precaching extents, the state of an inode and its cache of extents, which are kept with the shared file.
-EXTENTS = (0x6612, 0x40046629, 0xC020662A)
+# Protocols of sockets: the kernel loads a module for any other, which is still there for the next script (and some have
+# buffers of their own). Of netlink only routes, which libraries ask for names of hosts.
+PROTOCOLS, NETLINK_ROUTE = (0, 1, 6, 17), 0
+TERMINAL_INPUT, TERMINAL_LINUX = 0x5412, 0x541C
+# The file systems' own calls, by the byte that says whose they are ('f', 'v', 'X', btrfs). They set flags, keys and
+# seals of shared files, keep extents in memory or make snapshots, many through a descriptor that can only read, and
+# PAGEMAP_SCAN is one of them. So all are refused but reading flags, version and extents, and copying by reference.
+FILE_SYSTEM_CALLS, CALL_KIND = (0x6600, 0x7600, 0x5800, 0x9400), 0xFF00
+HARMLESS_CALLS = (0x80086601, 0x80087601, 0x801C581F, 0xC020660B, 0x40049409, 0x4020940D)
 # fcntl: locks of open files, which /proc/locks shows to every namespace; leases, directory notices and write hints,
 # which are kept with the shared file. Plain record locks stay, because SQLite needs them: on a file that can only be
 # read they never conflict. Asking who holds one is answered as "another", which SQLite takes for a transaction in
 # progress; its WAL mode does not work so unless its locking mode is exclusive.
 GET_LOCK, OPEN_FILE_LOCKS, LEASE, NOTIFY, WRITE_HINTS = 5, (36, 37, 38), 1024, 1026, (1036, 1038)
 PIPE_SIZE = 1031
+# mmap: memory of several processes without a file is in no process's resident memory once a page of it alone is mapped.
+# Huge pages come out of a store of the whole machine.
+MAP_SHARED, MAP_ANONYMOUS, MAP_HUGE, SHM_HUGE, MEMFD_HUGE = 0x1, 0x20, 0x40000, 0o4000, 0x4
+RLIMIT_CORE = 4
 SHARED_PAGES = (12, 20, 21, 25)  # madvise: MADV_MERGEABLE, MADV_COLD, MADV_PAGEOUT, MADV_COLLAPSE
 PR_SET_DUMPABLE = 4
 SOL_SOCKET, BUFFER_SIZES = 1, (7, 8, 32, 33)
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
-LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, EQUAL, AT_LEAST, ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 ALLOW, KILL, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 NOTHING = FAIL  # "it worked", though nothing was done
 Instruction = tuple[int, int, int, int]
 
 
-def program(families: tuple[int, ...], *, count_memory: bool, mode: str) -> bytes:
+def program(families: tuple[int, ...], *, count_memory: bool, can: Capabilities) -> bytes:
     """The filter for this machine: refused calls, no new namespaces through clone, sockets of these families only.
 
-    `count_memory`: no group counts the script's memory. `mode`: how the box is isolated; what namespaces would keep
+    `count_memory`: no group counts the script's memory. `can`: how the box is isolated; what namespaces would keep
     apart is refused where there are none.
     """
+    # A BPF program reads one 32-bit word at a time and jumps forward by a number of instructions: (code, to skip if
+    # true, to skip if false, value). Words 0 and 1 of the data are the call's number and architecture, the arguments
+    # follow. The architecture comes first, because 32-bit calls have other numbers: with those the filter would be
+    # evaded. Calls whose answer does not depend on an argument stand first; the kernel then knows them without running
+    # the program.
     column, architecture = ARCHITECTURES[os.uname().machine]
     code: list[Instruction] = [
         (LOAD, 0, 0, 4),
@@ -163,56 +185,95 @@ def program(families: tuple[int, ...], *, count_memory: bool, mode: str) -> byte
     ]
     if column == 0:
         code += [(AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, FAIL | errno.ENOSYS)]  # the x32 calls, which alias these
-    for calls, answer in _whole_calls(count_memory=count_memory, mode=mode):
+    for calls, answer in _whole_calls(count_memory=count_memory, can=can):
         for numbers in calls.values():
             number = numbers[column]
             if number is not None:
                 code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
-    for numbers, body in _by_argument(families, count_memory=count_memory, mode=mode):
+    for numbers, body in _by_argument(families, count_memory=count_memory, can=can):
         code += [(EQUAL, 0, len(body), numbers[column]), *body]
     code.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
 
 
-def _whole_calls(*, count_memory: bool, mode: str) -> Iterator[tuple[Mapping[str, tuple[int | None, int | None]], int]]:
+def _whole_calls(
+    *, count_memory: bool, can: Capabilities
+) -> Iterator[tuple[Mapping[str, tuple[int | None, int | None]], int]]:
     """Calls that are answered without a look at their arguments, and the answer."""
     yield REFUSED, FAIL | errno.EPERM
     yield ABSENT, FAIL | errno.ENOSYS
     yield IGNORED, NOTHING
     if count_memory:
         yield UNCOUNTED, FAIL | errno.EPERM
-    if count_memory or mode != "namespaces":
+    if count_memory or not can.own_ipc:
         yield IPC, FAIL | errno.EPERM
-    if mode == "landlock":
+    if can.runs_as_supervisor:
         yield ATTRIBUTES, NOTHING
         yield EXTENDED_ATTRIBUTES, FAIL | errno.EOPNOTSUPP
 
 
 def _by_argument(
-    families: tuple[int, ...], *, count_memory: bool, mode: str
+    families: tuple[int, ...], *, count_memory: bool, can: Capabilities
 ) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     """Calls that are refused for some of their arguments: their numbers, and what decides."""
     yield CLONE, [_load(0), (ANY_BIT, 0, 1, NAMESPACE_FLAGS), _end(FAIL | errno.EPERM), _end(ALLOW)]
-    yield SOCKET, _only(0, families, FAIL | errno.EAFNOSUPPORT)
-    yield IOCTL, _but(1, (TERMINAL_INPUT, TERMINAL_LINUX, PAGEMAP_SCAN, *INODE_FLAGS, *EXTENTS), FAIL | errno.EPERM)
+    yield SOCKET, _sockets(families)
+    yield IOCTL, _device_calls()
     larger = (PIPE_SIZE,) if count_memory else ()  # a larger pipe is kernel memory that nobody counts
     refused = _but(1, (*OPEN_FILE_LOCKS, LEASE, NOTIFY, *WRITE_HINTS, *larger), FAIL | errno.EINVAL)
     yield FCNTL, [_load(1), (EQUAL, 0, 1, GET_LOCK), _end(NOTHING), *refused]
     yield MADVISE, _but(2, SHARED_PAGES, NOTHING)
-    # Limits and priorities of the caller alone: another process of the same user would be the init or the supervisor.
-    # Reading somebody's limits (no new ones given) is harmless.
-    new_limits = [_load(2), (EQUAL, 0, 2, 0), _load(2, high=True), (EQUAL, 1, 0, 0)]
-    yield PRLIMIT, [_load(0), (EQUAL, 5, 0, 0), *new_limits, _end(FAIL | errno.EPERM), _end(ALLOW)]
+    yield MBIND, _only(5, (0,), FAIL | errno.EPERM)  # moving a shared file's pages to another node would mark them
+    yield from _limits()
     for call, process in ((SETPRIORITY, 0), (IOPRIO_SET, 1)):
         own = [_load(0), (EQUAL, 0, 2, process), _load(1), (EQUAL, 1, 0, 0)]
         yield call, [*own, _end(FAIL | errno.EPERM), _end(ALLOW)]
     for call in (PREADV2, PWRITEV2):  # RWF_NOWAIT says whether a page is in memory, RWF_DONTCACHE evicts it
         yield call, _only(5, (0,), FAIL | errno.EOPNOTSUPP)
-    if count_memory:  # larger buffers are kernel memory that nobody counts
-        sizes = _but(2, BUFFER_SIZES, NOTHING)
-        yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *sizes]
-    if mode == "landlock":  # it would hide its descriptors from the init, which is no more than the same user
+    # Larger buffers are kernel memory that nobody counts: control groups of version 1 leave those of TCP and UDP out.
+    yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *_but(2, BUFFER_SIZES, NOTHING)]
+    yield from _memory(count_memory=count_memory, can=can)
+    if can.runs_as_supervisor:  # it would hide its descriptors from the init, which is no more than the same user
         yield PRCTL, [_load(0), (EQUAL, 1, 0, PR_SET_DUMPABLE), _end(ALLOW), *_but(1, (0,), NOTHING)]
+
+
+def _sockets(families: tuple[int, ...]) -> list[Instruction]:
+    """These families with the usual protocols, netlink with routes alone."""
+    other = _only(2, PROTOCOLS, FAIL | errno.EPROTONOSUPPORT)
+    netlink = [_load(2), (EQUAL, 0, 1, NETLINK_ROUTE), _end(ALLOW), _end(FAIL | errno.EPROTONOSUPPORT)]
+    known = [(EQUAL, len(families) - index, 0, family) for index, family in enumerate(families)]
+    chosen = [_load(0), *known, _end(FAIL | errno.EAFNOSUPPORT)]
+    return [*chosen, (EQUAL, 0, len(netlink), AF_NETLINK), *netlink, *other]
+
+
+def _device_calls() -> list[Instruction]:
+    """ioctl: no words into a terminal, and of the file systems' calls the harmless ones."""
+    refused = _end(FAIL | errno.EPERM)
+    kinds = [(EQUAL, len(FILE_SYSTEM_CALLS) - index, 0, kind) for index, kind in enumerate(FILE_SYSTEM_CALLS)]
+    terminal = [_load(1), (EQUAL, 1, 0, TERMINAL_INPUT), (EQUAL, 0, 1, TERMINAL_LINUX), refused]
+    return [*terminal, (AND, 0, 0, CALL_KIND), *kinds, _end(ALLOW), *_only(1, HARMLESS_CALLS, FAIL | errno.EPERM)]
+
+
+def _limits() -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
+    """Limits of the caller alone: another process of the same user would be the init or the supervisor.
+
+    Reading somebody's limits (no new ones given) is harmless. That of core dumps is 1 and stays so, whatever is asked:
+    with 0 the kernel would still start the host's program for them, where it has one.
+    """
+    reading = [_load(2), (EQUAL, 0, 3, 0), _load(2, high=True), (EQUAL, 0, 1, 0), _end(ALLOW)]
+    yield PRLIMIT, [*reading, _load(0), (EQUAL, 1, 0, 0), _end(FAIL | errno.EPERM), *_but(1, (RLIMIT_CORE,), NOTHING)]
+    yield SETRLIMIT, _but(0, (RLIMIT_CORE,), NOTHING)
+
+
+def _memory(*, count_memory: bool, can: Capabilities) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
+    """Memory that nothing would count: of the whole machine's store of huge pages, and shared without a file."""
+    refused = _end(FAIL | errno.EPERM)
+    shared = [(ANY_BIT, 0, 2, MAP_ANONYMOUS), (ANY_BIT, 0, 1, MAP_SHARED), refused] if count_memory else []
+    yield MMAP, [_load(3), (ANY_BIT, 0, 1, MAP_HUGE), refused, *shared, _end(ALLOW)]
+    if not count_memory:
+        yield UNCOUNTED["memfd_create"], [_load(1), (ANY_BIT, 0, 1, MEMFD_HUGE), refused, _end(ALLOW)]
+        if can.own_ipc:
+            yield IPC["shmget"], [_load(2), (ANY_BIT, 0, 1, SHM_HUGE), refused, _end(ALLOW)]
 
 
 def _load(argument: int, *, high: bool = False) -> Instruction:

@@ -68,10 +68,10 @@ def kill_all(config: dict[str, Any]) -> None:
                 resource.prlimit(process, resource.RLIMIT_NPROC, (0, 0))
         for process in below:
             _kill(process)
-        if config["mode"] == "uid":
+        if config["can"].kills_slot_user:
             _kill_user(config["slot_uid"])
     for process in descendants(os.getpid()):  # they run no line of their own any more
-        first_in_line(process)
+        raise_priority(process)
 
 
 def _kill_user(user: int) -> None:
@@ -82,7 +82,7 @@ def _kill_user(user: int) -> None:
         return
     if helper == 0:
         try:
-            first_in_line(0)
+            raise_priority(0)
             os.setresgid(user, user, user)
             os.setresuid(user, user, user)
             _kill(-1)
@@ -97,7 +97,7 @@ def _kill_user(user: int) -> None:
         time.sleep(0.001)
 
 
-def first_in_line(process: int) -> None:
+def raise_priority(process: int) -> None:
     """Let a process run before all others of the machine, where we may; niceness counts inside its session alone.
 
     Who watches a box and what dies in it must not wait for a core behind everything that a script started.

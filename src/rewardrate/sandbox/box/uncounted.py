@@ -14,6 +14,9 @@ HIDDEN, HIDDEN_BYTES = -1, 1 << 60
 # A pipe keeps 64 KiB (the filter refuses larger ones), until the pipes of a user together keep 64 MiB; every further
 # one two pages.
 PIPE_BYTES, LARGE_PIPES, SMALL_PIPE_BYTES = 65_536, 1024, 8_192
+# Record locks: more than the most are not counted one by one, because the kernel lists them ever more slowly.
+LOCK_BYTES, MOST_LOCKS, MOST_LINES = 256, 50_000, 200_000
+INODE_BYTES = 1024  # of a file in memory, beside its content; a name takes some too
 
 
 def kernel_bytes(processes: Iterable[int], *, own_network: bool) -> int:
@@ -62,6 +65,31 @@ def on_device(found: Mapping[int, int], place: str) -> int:
         return found.get(os.stat(place).st_dev, 0) + found.get(HIDDEN, 0)
     except OSError:
         return found.get(HIDDEN, 0)
+
+
+def lock_bytes(processes: Iterable[int]) -> int:
+    """Kernel memory of the record locks that these processes hold; too much where there are too many to be counted."""
+    own, count = {b"%d" % process for process in processes}, 0
+    with contextlib.suppress(OSError), open("/proc/locks", "rb") as file:
+        for number, line in enumerate(file):
+            words = line.split()
+            count += len(words) > 4 and words[4] in own
+            if count > MOST_LOCKS:
+                return HIDDEN_BYTES
+            if number > MOST_LINES:  # those of others
+                break
+    return count * LOCK_BYTES
+
+
+def in_memory_bytes(path: str) -> int:
+    """What a file system in memory takes: blocks and inodes."""
+    system = os.statvfs(path)
+    return (system.f_blocks - system.f_bfree) * system.f_frsize + (system.f_files - system.f_ffree) * INODE_BYTES
+
+
+def socket_bytes() -> int:
+    """The most that the buffers of this network namespace's sockets can keep."""
+    return max(0, sockets_in_use() - FREE_SOCKETS) * SOCKET_BYTES
 
 
 def sockets_in_use() -> int:

@@ -1,7 +1,8 @@
 """The script in a process that has imported already: a fork of the warm server becomes it, without exec.
 
 What a script can notice of a fresh interpreter is made as new: `__main__`, argv, path, environment, signals, streams,
-random numbers; and how it ends: exit code, traceback without frames of ours, signals, exit functions, flushed files.
+random numbers; and how it ends: exit code, traceback without frames of the server, signals, exit functions, flushed
+files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any, NoReturn
 
 from rewardrate.sandbox.box import kernel
 
-OURS = "rewardrate"
+PACKAGE = "rewardrate"  # which a script must import anew
 
 
 def preload(names: list[str]) -> list[str]:
@@ -79,7 +80,7 @@ def _fresh(arguments: list[str], path: str, work: str, environment: dict[str, st
 
 
 def _forget() -> None:
-    """State that packages keep per process: theirs of the server's, random numbers above all."""
+    """State that packages keep per process, which would be the server's, random numbers above all."""
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
@@ -90,7 +91,7 @@ def _forget() -> None:
     if processes is not None:
         processes.ORIGINAL_DIR = os.getcwd()
         processes.current_process().authkey = os.urandom(32)
-    for name in [name for name in sys.modules if name == OURS or name.startswith(OURS + ".")]:
+    for name in [name for name in sys.modules if name == PACKAGE or name.startswith(PACKAGE + ".")]:
         del sys.modules[name]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import select
@@ -11,11 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rewardrate.sandbox.box import leftovers, tree, uncounted
+from rewardrate.sandbox.box import kernel, leftovers, tree, uncounted
 from rewardrate.sandbox.box.account import Account, Start, last_process
 
-TICK_SECONDS = 0.1
-MAPPED_EVERY = 10  # ticks between looks at what is only mapped
+TICK_MILLISECONDS, GROUP_TICK_MILLISECONDS = 100, 250  # between looks at memory, without and with a control group
+MAPPED_EVERY = 10  # ticks between looks at what takes long: what is only mapped, record locks
+SOCKETS_SHARE = 4  # the buffers of sockets may keep the fourth part of the memory beside what a group counts
+STEP_BYTES = 3000  # of a path, that the kernel is given at once
 FILES = 20_000  # most files in a working directory on disk (a memory file system counts its own)
 
 
@@ -27,14 +30,14 @@ class Watch:
         self.verdict = ""
         self.ended = False
         self.status = int(signal.SIGKILL)  # of a main process that could not be reaped
-        self.orphans = self.peak = self._looks = 0
-        self.polled = config["mode"] in ("uid", "landlock", "limits") or not config["groups"]
-        self._bell, ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        self.orphans = self.peak = self._looks = self._locks = 0
+        self.polled = not config["can"].own_mounts or not config["groups"]
+        self._wakeup, signalled = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._control = control
         self._poll = select.poll()
-        self._poll.register(self._bell, select.POLLIN)
+        self._poll.register(self._wakeup, select.POLLIN)
         self._poll.register(control, select.POLLIN | select.POLLHUP)
 
     def run(self, on_progress: Callable[[], None] = lambda: None) -> dict[str, Any]:
@@ -49,7 +52,8 @@ class Watch:
             if left <= 0:
                 self.verdict = "timeout"
                 break
-            events = self._poll.poll(max(1, min(int(TICK_SECONDS * 1000) if self.polled else 1000, left // 1_000_000)))
+            tick = TICK_MILLISECONDS if self.polled else GROUP_TICK_MILLISECONDS
+            events = self._poll.poll(max(1, min(tick, left // 1_000_000)))
             if any(place == self._control for place, _ in events):
                 self.verdict = "stopped"
                 break
@@ -97,13 +101,16 @@ class Watch:
             "gone": gone,
         }
 
-    def _listen(self, rang: bool, deadline: int) -> None:
-        if rang:
+    def _listen(self, woken: bool, deadline: int) -> None:
+        if woken:
             with contextlib.suppress(BlockingIOError):
-                os.read(self._bell, 4096)
+                os.read(self._wakeup, 4096)
             self._reap(deadline)
         if not self.ended and self.polled:
             self._look()
+        elif not self.ended and uncounted.socket_bytes() > self.config["memory_bytes"] // SOCKETS_SHARE:
+            # Control groups of version 1 do not count the buffers of TCP and UDP, and none those of netlink.
+            self.verdict = "memory"
 
     def _reap(self, deadline: int) -> None:
         """Reap what has ended, but never the main process: that can take the kernel a second, and the rest must be
@@ -121,55 +128,92 @@ class Watch:
 
     def _look(self) -> None:
         """Memory and disk, where no group or file system counts them for us."""
-        config, kept, processes = self.config, 0, tree.descendants(os.getpid())
+        config, can, kept, processes = self.config, self.config["can"], 0, tree.descendants(os.getpid())
         unnamed: dict[int, int] = {}
-        if config["mode"] != "namespaces":
+        if not can.own_mounts:
             # A process with large libraries has thousands of mappings, and looking at them takes milliseconds.
             unnamed = uncounted.unlinked_bytes(processes, mapped=self._looks % MAPPED_EVERY == 0)
         self._looks += 1
-        if config["mode"] == "namespaces":
-            kept = sum(_used(path) for path in ("/job", "/tmp", "/dev/shm"))
-        elif config["mode"] == "uid":
+        if can.own_mounts:
+            kept = sum(uncounted.in_memory_bytes(path) for path in ("/job", "/tmp", "/dev/shm"))
+        elif can.host_shared_memory:
             kept = leftovers.bytes_of(config["slot_uid"])
             kept += uncounted.on_device(unnamed, leftovers.SHARED_MEMORY)
         if not config["groups"]:
-            kept += uncounted.kernel_bytes(processes, own_network=config["mode"] == "namespaces")
+            kept += uncounted.kernel_bytes(processes, own_network=can.own_network)
+            if self._looks % MAPPED_EVERY == 0:
+                self._locks = uncounted.lock_bytes(processes)
+            kept += self._locks
         used = tree.memory_bytes() + kept
         if used > config["memory_bytes"]:
             used = tree.shared_memory_bytes() + kept
         self.peak = max(self.peak, used)
         if used > config["memory_bytes"]:
             self.verdict = "memory"
-        elif config["mode"] != "namespaces":
+        elif not can.own_mounts:
             left = config["disk_bytes"] - uncounted.on_device(unnamed, config["work"])
             if left < 0 or _too_much(config["work"], left):
                 self.verdict = "disk"
 
 
-def _used(path: str) -> int:
-    system = os.statvfs(path)
-    return (system.f_blocks - system.f_bfree) * system.f_frsize
-
-
 def _too_much(folder: str, limit: int) -> bool:
-    """Whether a folder on disk holds more bytes or files than allowed; stops counting as soon as it does."""
+    """Whether a folder on disk holds more bytes or files than allowed; stops counting as soon as it does.
+
+    What a script has hidden from us is too much.
+    """
     size = count = 0
-    waiting = [folder]
-    while waiting:
-        try:
-            entries = os.scandir(waiting.pop())
-        except OSError:
-            continue
-        with entries:
-            for entry in entries:
-                count += 1
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    else:
-                        size += entry.stat(follow_symlinks=False).st_blocks * 512
-                except OSError:
-                    pass
-                if size > limit or count > FILES:
-                    return True
+    waiting = [""]
+    try:
+        root = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        while waiting:
+            below = waiting.pop()
+            here = _open_folder(root, below)
+            if here is None:
+                continue
+            try:
+                with os.scandir(here) as entries:
+                    for entry in entries:
+                        count += 1
+                        with contextlib.suppress(FileNotFoundError):
+                            size += entry.stat(follow_symlinks=False).st_blocks * 512
+                            if entry.is_dir(follow_symlinks=False):
+                                waiting.append(f"{below}/{entry.name}".lstrip("/"))
+                        if size > limit or count > FILES:
+                            return True
+            finally:
+                os.close(here)
+    except OSError:
+        return True
+    finally:
+        os.close(root)
     return False
+
+
+def _open_folder(root: int, below: str) -> int | None:
+    """A folder of the script's, None if it is gone. Neither its depth nor its mode keeps us out.
+
+    The kernel takes no path of more than 4096 bytes, so the way is gone in several steps. And at the level where the
+    script runs as our own user it may have made a folder that its owner cannot list: then its owner opens it.
+    """
+    here, left = os.dup(root), os.fsencode(below or ".")
+    try:
+        while left:
+            cut = len(left) if len(left) <= STEP_BYTES else left.rindex(b"/", 0, STEP_BYTES)
+            step, left = left[:cut], left[cut + 1 :]
+            nearer = kernel.open_beneath(here, os.fsdecode(step), os.O_PATH | os.O_DIRECTORY)
+            os.close(here)
+            here = nearer
+        try:
+            return os.open(f"/proc/self/fd/{here}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except PermissionError:
+            os.chmod(f"/proc/self/fd/{here}", 0o700)
+            return os.open(f"/proc/self/fd/{here}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # it is gone, or something else by now
+            return None
+        raise
+    finally:
+        os.close(here)

@@ -1,4 +1,4 @@
-"""What the init is told: what is shown, what is hidden, and what is refused before anything starts."""
+"""What the init is told: mounts, masked paths, and what is refused before anything starts."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rewardrate.errors import InputError
-from rewardrate.sandbox import Job, Limits, levels, orders, run
+from rewardrate.sandbox import Job, Limits, job_template, levels, run
 from rewardrate.sandbox.box import landlock
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the box is Linux's")
@@ -22,7 +22,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 @pytest.fixture
 def shared():
     """A folder that every user may read: pytest's own are closed."""
-    folder = Path(tempfile.mkdtemp(prefix="rewardrate-orders-"))
+    folder = Path(tempfile.mkdtemp(prefix="rewardrate-template-"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
@@ -34,7 +34,7 @@ def box():
 
 
 def test_an_interpreter_is_shown_with_its_own_folder_and_never_with_a_home_or_the_whole_disk(tmp_path, monkeypatch):
-    assert ("/usr", "/usr") in orders.python_binds(sys.executable)
+    assert ("/usr", "/usr") in job_template.python_mounts(sys.executable)
     fake = tmp_path / "bin" / "python"
     fake.parent.mkdir()
     fake.symlink_to("/bin/true")
@@ -42,7 +42,7 @@ def test_an_interpreter_is_shown_with_its_own_folder_and_never_with_a_home_or_th
     monkeypatch.setenv("HOME", str(tmp_path))
     for python in (str(fake), "/nonexistent/python"):
         with pytest.raises(InputError, match="python"):
-            orders.python_binds(python)
+            job_template.python_mounts(python)
 
 
 def test_data_may_be_files_whose_names_have_dots(shared):
@@ -56,11 +56,11 @@ def test_hidden_places_are_those_that_would_be_seen(tmp_path):
     (tmp_path / "shown" / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "shown" / "deep")
     binds = [(str(tmp_path / "shown"), "/data/a"), (str(tmp_path / "shown"), "/data/b"), ("/usr", "/usr")]
-    assert orders.hidden([tmp_path / "link"], binds) == ["/data/a/deep", "/data/b/deep"]
-    assert orders.hidden([tmp_path / "none", "/etc", tmp_path / "shown" / "none"], binds) == []
+    assert job_template.masked_paths([tmp_path / "link"], binds) == ["/data/a/deep", "/data/b/deep"]
+    assert job_template.masked_paths([tmp_path / "none", "/etc", tmp_path / "shown" / "none"], binds) == []
     for whole in (tmp_path / "shown", tmp_path, "/"):
         with pytest.raises(InputError, match="hide the parts of it"):
-            orders.hidden([whole], binds)
+            job_template.masked_paths([whole], binds)
 
 
 def test_landlock_shows_the_siblings_of_what_is_hidden_and_follows_no_link(tmp_path):
@@ -112,18 +112,22 @@ def test_what_another_user_cannot_reach_is_refused_with_the_remedy(shared):
     python = str(closed / "venv" / "bin" / "python")
     job = Job("pass", SMALL, python=python)
     with pytest.raises(InputError, match=r"closed to other users.*chmod o\+x"):
-        orders.shown(job, "uid")
+        job_template.mounts(job, levels.NAMED["uid+landlock+seccomp"].can)
     with pytest.raises(InputError, match="closed to other users"):
         run("pass", SMALL, python=python, level="uid+landlock+seccomp", minimum="limits")
-    orders.shown(job, "namespaces")  # there the folders above it are ours
+    job_template.mounts(job, levels.NAMED["namespaces"].can)  # there the folders above it are made for the box
     closed.chmod(0o755)
-    orders.shown(job, "uid")
+    job_template.mounts(job, levels.NAMED["uid+landlock+seccomp"].can)
     (shared / "secret.csv").write_text("x")
     (shared / "secret.csv").chmod(0o600)
-    for mode in ("namespaces", "uid"):
+    for name in ("namespaces", "uid+landlock+seccomp"):
         with pytest.raises(InputError, match=r"chmod -R o\+rX"):
-            orders.shown(Job("pass", SMALL, python=python, data={"x": shared / "secret.csv"}), mode)
-    orders.shown(Job("pass", SMALL, python=python, data={"x": shared / "secret.csv"}), "landlock")
+            job_template.mounts(
+                Job("pass", SMALL, python=python, data={"x": shared / "secret.csv"}), levels.NAMED[name].can
+            )
+    job_template.mounts(
+        Job("pass", SMALL, python=python, data={"x": shared / "secret.csv"}), levels.NAMED["landlock+seccomp"].can
+    )
 
 
 def test_text_that_is_no_text_is_the_scripts_mistake():

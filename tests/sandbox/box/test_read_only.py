@@ -1,4 +1,4 @@
-"""A sealed file cannot be changed by its own owner."""
+"""A file mounted read-only cannot be changed by its own owner."""
 
 import os
 import shutil
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="na
 PROGRAM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from rewardrate.sandbox.box.sealed import seal
+from rewardrate.sandbox.box.read_only import make_read_only
 before = os.getuid(), os.getgid()
 os.chmod(sys.argv[2], 0o755)
-try: seal(sys.argv[2])
+try: make_read_only(sys.argv[2])
 except OSError as error: print("no namespaces", error); raise SystemExit
 assert (os.getuid(), os.getgid()) == before
 for change in (lambda: os.chmod(sys.argv[2], 0o700), lambda: open(sys.argv[2], "a"), lambda: os.utime(sys.argv[2])):
@@ -28,8 +28,8 @@ for change in (lambda: os.chmod(sys.argv[2], 0o700), lambda: open(sys.argv[2], "
 """
 
 
-def test_the_owner_of_a_sealed_file_cannot_change_it():
-    folder = Path(tempfile.mkdtemp(prefix="rewardrate-sealed-"))
+def test_the_owner_of_a_read_only_file_cannot_change_it():
+    folder = Path(tempfile.mkdtemp(prefix="rewardrate-read-only-"))
     try:
         folder.chmod(0o755)
         shutil.copytree(Path(SOURCE) / "rewardrate", folder / "source" / "rewardrate")

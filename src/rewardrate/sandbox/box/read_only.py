@@ -19,11 +19,11 @@ def main() -> NoReturn:
     """Entry: the command in argv."""
     command = sys.argv[1:]
     with contextlib.suppress(OSError):
-        seal(os.path.realpath(command[0]))
+        make_read_only(os.path.realpath(command[0]))
     os.execv(command[0], command)
 
 
-def seal(file: str) -> None:
+def make_read_only(file: str) -> None:
     """In new user and mount namespaces, with the same uid, a file that nobody can change."""
     uid, gid = os.geteuid(), os.getegid()
     kernel.unshare(kernel.NEW_USER | kernel.NEW_NS)

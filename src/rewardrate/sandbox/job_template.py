@@ -1,7 +1,8 @@
-"""The orders an init gets: what is shown to the script, what is hidden from it, what it may use."""
+"""What an init is told about a job: the paths it mounts, the paths it masks, what the script may use."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import stat
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate.errors import InputError
+from rewardrate.sandbox.box.capabilities import Capabilities
 from rewardrate.sandbox.job import SCRIPT, Job
 
 SLOT_UID = 61000
@@ -20,31 +22,31 @@ THREADS = (
     "NUMEXPR_NUM_THREADS",
     "LOKY_MAX_CPU_COUNT",
 )
-Binds = list[tuple[str, str]]
+Mounts = list[tuple[str, str]]
 
 
-def orders(job: Job, mode: str, owned: list[int], work: str) -> dict[str, Any]:
+def job_template(job: Job, can: Capabilities, owned: list[int], work: str) -> dict[str, Any]:
     """All of it as plain data; what cannot be carried out is refused here, before anything starts."""
     limits, python = job.limits, job.python or sys.executable
-    binds, places = shown(job, mode)
+    mounted, places = mounts(job, can)
     files = {**job.files, SCRIPT: job.script.encode("utf-8", "surrogatepass")}
     return {
-        "mode": mode,
-        "binds": binds,
-        "hide": hidden(job.hide, binds),
+        "can": dataclasses.asdict(can),
+        "mounts": mounted,
+        "masked_paths": masked_paths(job.hide, mounted),
         "data": places,
         "links": [(path, "usr" + path) for path in ("/lib", "/lib64", "/bin", "/sbin") if os.path.islink(path)],
         "work": work,
         "cores": owned,
         "slot_uid": SLOT_UID + owned[0],
-        "drop_uid": drops_uid(mode),
+        "drop_uid": drops_uid(can),
         "seconds": limits.seconds,
         "memory_bytes": limits.memory_bytes,
         "processes": limits.processes,
         "disk_bytes": limits.disk_bytes,
         "file_bytes": limits.file_bytes,
         "arguments": [python, SCRIPT],
-        "environment": environment(job, len(owned), work, "/tmp" if mode == "namespaces" else work),
+        "environment": environment(job, len(owned), work, "/tmp" if can.own_mounts else work),
         "files": {name: content.hex() for name, content in files.items()},
         "collect": list(job.collect),
         "warm": job.clock == "warm",
@@ -52,36 +54,38 @@ def orders(job: Job, mode: str, owned: list[int], work: str) -> dict[str, Any]:
     }
 
 
-def drops_uid(mode: str) -> bool:
-    """Whether the script runs as another user than we do."""
-    return os.geteuid() == 0 and mode in ("namespaces", "uid")
+def drops_uid(can: Capabilities) -> bool:
+    """Whether the script runs as another user than the supervisor."""
+    return os.geteuid() == 0 and can.slot_user
 
 
 def environment(job: Job, cores: int, work: str, temporary: str) -> dict[str, str]:
     """Every variable that the script sees."""
-    ours = {"PATH": "/usr/bin:/bin", "HOME": work, "TMPDIR": temporary, "LANG": "C.UTF-8"}
-    return {**ours, "PYTHONDONTWRITEBYTECODE": "1", **dict.fromkeys(THREADS, str(cores)), **job.environment}
+    fixed = {"PATH": "/usr/bin:/bin", "HOME": work, "TMPDIR": temporary, "LANG": "C.UTF-8"}
+    return {**fixed, "PYTHONDONTWRITEBYTECODE": "1", **dict.fromkeys(THREADS, str(cores)), **job.environment}
 
 
-def shown(job: Job, mode: str) -> tuple[Binds, dict[str, str]]:
-    """(source, place in the box) of everything that is shown read-only, and the place of each piece of data."""
+def mounts(job: Job, can: Capabilities) -> tuple[Mounts, dict[str, str]]:
+    """(source, target in the box) of everything that the script can read, and the target of each piece of data."""
     python = job.python or sys.executable
-    binds, places = python_binds(python), {}
-    if mode == "uid":
+    found, places = python_mounts(python), {}
+    # Without a file tree of its own another user needs every folder above the interpreter and the data opened.
+    whole = can.slot_user and not can.own_mounts
+    if whole:
         _open_to_all("python", python, [os.path.abspath(python), os.path.realpath(python)], whole=True)
     for name, path in job.data.items():
         source = os.path.realpath(path)
         if not os.path.exists(source):
             raise InputError(f"data[{name!r}]", str(path), "there is no such file or folder")
-        if drops_uid(mode):
-            _open_to_all(f"data[{name!r}]", str(path), [source], whole=mode == "uid")
-        places[name] = f"/data/{name}" if mode == "namespaces" else source
-        binds.append((source, places[name]))
-    return binds, places
+        if drops_uid(can):
+            _open_to_all(f"data[{name!r}]", str(path), [source], whole=whole)
+        places[name] = f"/data/{name}" if can.own_mounts else source
+        found.append((source, places[name]))
+    return found, places
 
 
-def python_binds(python: str) -> Binds:
-    """What an interpreter needs to be seen, read-only: the system's libraries, its own prefix, its environment."""
+def python_mounts(python: str) -> Mounts:
+    """What an interpreter has to read: the system's libraries, its own prefix, its environment."""
     if not os.access(python, os.X_OK):
         raise InputError("python", python, "there is no interpreter that can be run")
     places = ["/usr", *(path for path in ("/lib", "/lib64", "/bin") if not os.path.islink(path))]
@@ -98,19 +102,19 @@ def python_binds(python: str) -> Binds:
     return [(place, place) for place in dict.fromkeys(places) if os.path.exists(place)]
 
 
-def hidden(hide: Sequence[Path | str], binds: Iterable[tuple[str, str]]) -> list[str]:
-    """Places in the box where something hidden would be seen.
+def masked_paths(hide: Sequence[Path | str], mounted: Iterable[tuple[str, str]]) -> list[str]:
+    """Paths in the box that have to be masked so that nothing of `hide` can be read.
 
-    A path that does not exist, or lies in nothing that is shown, needs no hiding. A path that holds something shown
-    as a whole cannot be hidden and is refused. Links are followed: what they point to is hidden. A second hard link
-    of a hidden file, elsewhere in what is shown, is another path and has to be named too.
+    A path that does not exist, or lies in no mount, needs no mask. A path that holds a mount as a whole cannot be
+    hidden and is refused. Links are followed: what they point to is hidden. A second hard link
+    of a hidden file, elsewhere in a mount, is another path and has to be named too.
     """
     found: dict[str, None] = {}
     for path in hide:
         real = os.path.realpath(path)
         if not os.path.exists(real):
             continue
-        for source, place in binds:
+        for source, place in mounted:
             inside = os.path.relpath(real, os.path.realpath(source))
             if inside == "." or set(inside.split("/")) == {".."}:
                 rule = f"it holds {source}, which the script is shown"
