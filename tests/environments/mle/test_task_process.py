@@ -42,6 +42,25 @@ def odd(): raise Odd(1, 2)
 def deep(n=0): return deep(n + 1)
 def unpicklable(): return lambda: 1
 def litter(): import tempfile; return tempfile.mkdtemp()
+def calls_when_read(function, *arguments):
+    class Odd:
+        def __reduce__(self): return function, arguments
+    return Odd()
+def exits_when_read(): return calls_when_read(exec, "raise SystemExit(0)")
+def vanishes_when_read(): return calls_when_read(os._exit, 0)
+def leaves_by_another_way():
+    class Odd(Exception):
+        def __reduce__(self): return os._exit, (0,)
+    raise Odd
+def breaks_pickle():
+    import pickle
+    pickle.dumps = lambda value: b"junk"
+def doubles(path):
+    if os.fork():
+        while not os.path.exists(path): time.sleep(0.01)
+        return "parent"
+    Path(path).write_text("")
+    return "child"
 def breeds(path): os.system(f"(sleep 600 & echo $! > {path}) "); time.sleep(600)
 """
 
@@ -84,6 +103,25 @@ def test_it_returns_what_the_function_returns_from_one_process_that_stays(run, t
 def test_code_that_ends_its_process_ends_nothing_else(run, name, argument, says):
     with pytest.raises(CodeEnded, match=says):
         run(name, int(argument) if name == "die" else argument)
+    assert run("add", 1, 2) == 3
+
+
+@pytest.mark.parametrize("name", ["exits_when_read", "vanishes_when_read", "leaves_by_another_way"])
+def test_what_code_returns_runs_nothing_here(run, name):
+    with pytest.raises(RuntimeError):
+        run(name)
+    assert run("add", 1, 2) == 3
+
+
+def test_an_answer_that_cannot_be_read_is_the_codes_end(run):
+    run("breaks_pickle")
+    with pytest.raises(CodeEnded, match="cannot be read"):
+        run("add", 1, 2)
+    assert run("add", 1, 2) == 3
+
+
+def test_a_copy_of_its_process_gives_no_second_answer(run, tmp_path):
+    assert run("doubles", str(tmp_path / "note")) == "parent"
     assert run("add", 1, 2) == 3
 
 

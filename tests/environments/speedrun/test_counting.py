@@ -46,6 +46,51 @@ COUNTED = {
 }  # fmt: skip
 
 
+INIT = "        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)\n"
+KEPT = (MAIN, "KEPT = []\n\n\n" + MAIN)
+STORED = {
+    "an attribute of the model": [(NEXT, NEXT + "        raw.memory = torch.cat((raw.memory, inputs))\n")],
+    "an item of it": [(NEXT, NEXT + "        raw.memory[step] = inputs\n")],
+    "a buffer of it": [(NEXT, NEXT + "        raw.memory.copy_(inputs)\n")],
+    "a list of the wrapped model": [(NEXT, NEXT + "        model.module.kept.append(inputs)\n")],
+    "a list first": [
+        (START, "    kept = []\n" + START),
+        (NEXT, NEXT + "        kept.append(inputs)\n        raw.m = kept\n"),
+    ],
+    "given when it is made": [
+        ("    raw = GPT().to(device)\n", ""),
+        ("    val_tokens = ", "    raw = GPT(next(batches)).to(device)\n    val_tokens = "),
+    ],
+    "by the model itself": [
+        (FORWARD, FORWARD + "        self.kept.append(tokens)\n"),
+        (INIT, INIT + "        self.kept = []\n"),
+    ],
+    "by the model, joined": [(FORWARD, FORWARD + "        self.kept = torch.cat((self.kept, tokens))\n")],
+    "by the model, outside it": [(FORWARD, FORWARD + "        KEPT.append(tokens)\n"), KEPT],
+    "outside, where the model looks": [
+        (NEXT, NEXT + "        KEPT.append(inputs)\n"),
+        (FORWARD, FORWARD + "        x = x + torch.cat(KEPT).sum()\n"),
+        KEPT,
+    ],
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_contexts_that_the_model_could_look_up_are_refused(name):
+    assert {finding.rule for finding in judge(CODE, edited(CODE, STORED[name]))} == {"counting"}
+
+
+def test_what_layers_compute_may_be_kept_and_targets_masked():
+    kept = [
+        (
+            "        x = x + self.attention(norm(x))\n",
+            "        self.last = x\n        x = x + self.attention(norm(x))\n",
+        )
+    ]
+    masked = [("targets.to(device)).backward()", "targets.masked_fill(inputs == 0, -100).to(device)).backward()")]
+    assert judge(CODE, edited(CODE, kept + masked)) == []
+
+
 @pytest.mark.parametrize("name", COUNTED)
 def test_counting_is_refused(name):
     found = judge(CODE, edited(CODE, COUNTED[name]))

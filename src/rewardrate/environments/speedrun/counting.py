@@ -2,7 +2,8 @@
 
 Counting n-grams, storing contexts or compressing the text makes a language model too, and on a small text a better one
 in less time; its weights are not trained, so the rules exclude it. What must happen for it can be read: tokens are used
-as numbers or as addresses outside the model, or a model writes to its own buffers when it is called.
+as numbers or as addresses outside the model, they are kept in the model or where it can reach them, or a model writes
+to its own buffers when it is called.
 
 Tokens are followed by name from the loader through assignments, loops, containers and functions of the script. Inside
 the model they are free: a table that is addressed by tokens and trained by gradients is a network.
@@ -24,7 +25,7 @@ RULE = "counting"
 LOSSES = frozenset({"cross_entropy", "nll_loss", "linear_cross_entropy", "CrossEntropyLoss"})
 _SHAPES = (
     "to cuda cpu pin_memory contiguous clone detach view reshape flatten squeeze unsqueeze chunk split unbind long int"
-    " transpose t expand repeat roll narrow record_stream stack cat as_tensor tensor from_numpy pad"
+    " transpose t expand repeat roll narrow record_stream stack cat as_tensor tensor from_numpy pad masked_fill where"
 )
 SHAPES = frozenset(_SHAPES.split())
 FACTS = frozenset({"numel", "size", "dim", "shape", "device", "dtype", "ndim", "element_size", "nbytes", "is_cuda"})
@@ -32,6 +33,7 @@ KEEPS = frozenset({"put", "put_nowait", "append", "appendleft", "copy_", "send",
 TAKES = frozenset({"get", "get_nowait", "pop", "popleft", "result"})
 STREAMS = frozenset({"iter", "enumerate", "zip", "islice", "chain", "cycle", "list", "tuple", "reversed", "partial"})
 HARMLESS = frozenset({"len", "print", "isinstance", "type", "id", "range"})
+WRAPPERS = frozenset({"compile", "DistributedDataParallel", "DDP", "AveragedModel"})
 CALLS = frozenset({"forward", "loss", "__call__", "train_step", "step", "replay", "submit", "Thread"})
 
 
@@ -40,6 +42,12 @@ class _Script:
     functions: dict[str, Function]
     modules: dict[str, str]
     readers: set[str]
+    classes: set[str]
+    "Names of the model's classes."
+    models: set[str]
+    "These, and names that stand for a model."
+    kept: set[str] = field(default_factory=set)
+    "Names that hold tokens in any function."
     given: dict[str, dict[str, Kind]] = field(default_factory=dict)
     "Function -> what its parameters hold."
     returned: dict[str, Kind] = field(default_factory=dict)
@@ -59,7 +67,8 @@ def findings(tree: ast.Module, readers: set[str]) -> list[Finding]:
         for node in ast.walk(tree)
         if isinstance(node, Function) and node.name not in readers and id(node) not in methods
     }
-    script = _Script(functions, aliases(tree), readers)
+    classes = {model.name for model in _models(tree)}
+    script = _Script(functions, aliases(tree), readers, classes, _model_names(tree, classes))
     found: list[Finding] = []
     for _ in range(8):  # until nothing more is learnt of what functions are given
         script.changed = False
@@ -67,13 +76,68 @@ def findings(tree: ast.Module, readers: set[str]) -> list[Finding]:
         found += _Scope(script, "").read([one for one in tree.body if not isinstance(one, Function | ast.ClassDef)])
         if not script.changed:
             break
-    return [*{(one.words, one.line): one for one in found}.values(), *_written_buffers(tree)]
+    return [*{(one.words, one.line): one for one in found}.values(), *_written_buffers(tree), *_kept_by(tree, script)]
 
 
 def _models(tree: ast.Module) -> Iterator[ast.ClassDef]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Module") for base in node.bases):
             yield node
+
+
+def _model_names(tree: ast.Module, classes: set[str]) -> set[str]:
+    """Classes of models and the names that are made from them: raw = GPT().to(device), model = compile(raw)."""
+    found = set(classes)
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    for _ in range(4):  # a model in a wrapper in a wrapper
+        for node in made:
+            assert isinstance(node.value, ast.Call)
+            func, given = node.value.func, {_root_name(one) for one in node.value.args}
+            own = _root_name(func) in (found if isinstance(func, ast.Attribute) else classes)
+            if own or (given & found and ast.unparse(func).rpartition(".")[2] in WRAPPERS):
+                found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _kept_by(tree: ast.Module, script: _Script) -> Iterator[Finding]:
+    """Tokens that a model stores when it is called, or takes from a name outside it: they are contexts to look up."""
+    outside = {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets
+               if isinstance(target, ast.Name)} & script.kept  # fmt: skip
+    for model in _models(tree):
+        tables = {ast.unparse(target) for node in ast.walk(model) if isinstance(node, ast.Assign)
+                  and isinstance(node.value, ast.Call) and ast.unparse(node.value.func).endswith("Embedding")
+                  for target in node.targets}  # fmt: skip
+        for method in _called(model):
+            given = {one.arg for one in ast.walk(method.args) if isinstance(one, ast.arg)}
+            scope = _Scope(script, "")
+            scope.held = dict.fromkeys(given & _looked_up(method, tables), "tokens")
+            for node in (part for part in ast.walk(method) if isinstance(part, ast.expr | ast.stmt)):
+                if any(scope.kind(one) for one in _stored_by(node)):
+                    words = f"`{ast.unparse(node)[:100]}` stores tokens when the model is called"
+                    yield Finding(RULE, words, node.lineno)
+                elif isinstance(node, ast.Name) and node.id in outside - given:
+                    yield Finding(RULE, f"the model uses `{node.id}`, in which training tokens are kept", node.lineno)
+
+
+def _looked_up(method: Function, tables: set[str]) -> set[str]:
+    """Names that a method looks up in tables: they hold tokens. What other layers are given is activations."""
+    found: set[str] = set()
+    for node in ast.walk(method):
+        if isinstance(node, ast.Call) and node.args:
+            name = ast.unparse(node.func)
+            found |= {ast.unparse(node.args[0])} if name in tables or name.endswith(("embedding", "one_hot")) else set()
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+            found.add(node.slice.id)
+    return found
+
+
+def _stored_by(node: ast.AST) -> list[ast.expr]:
+    """What an assignment to an attribute or an item, or a call such as x.append(y), puts where it stays."""
+    if isinstance(node, ast.Assign) and any(isinstance(one, ast.Attribute | ast.Subscript) for one in node.targets):
+        return [node.value]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in KEEPS:
+        return list(node.args)
+    return []
 
 
 def _written_buffers(tree: ast.Module) -> Iterator[Finding]:
@@ -151,12 +215,16 @@ class _Scope:
             self.found = []
             for statement in body:
                 self._statement(statement)
+        self.script.kept |= set(self.held)
         return self.found
 
     def _statement(self, node: ast.AST) -> None:
         for part in ast.walk(node):
             if isinstance(part, ast.Assign):
                 kind = self.kind(part.value)
+                if kind and any(self._in_model(target) for target in part.targets):
+                    words = f"`{ast.unparse(part)[:100]}` keeps training tokens in the model"
+                    self.found.append(Finding(RULE, words, part.lineno))
                 for target in part.targets:
                     self._bind(target, kind)
             elif isinstance(part, ast.AnnAssign | ast.NamedExpr) and part.value is not None:
@@ -167,6 +235,10 @@ class _Scope:
                 self._return(part)
             elif isinstance(part, ast.expr):
                 self._use(part)
+
+    def _in_model(self, node: ast.AST) -> bool:
+        """Whether an expression is a part of a model: raw.memory, model.module.table[0]."""
+        return not isinstance(node, ast.Name) and _root_name(node) in self.script.models
 
     def _bind(self, target: ast.expr, kind: Kind) -> None:
         if not kind:
@@ -247,6 +319,8 @@ class _Scope:
                 return "" if name in SHAPES | FACTS | TAKES | KEEPS else "takes more from"
             if "tokens" not in given or name in SHAPES | LOSSES | CALLS:
                 return ""
+            if name in KEEPS and self._in_model(node.func.value):
+                return "keeps in the model"
             if name in KEEPS:
                 self.held.setdefault(ast.unparse(node.func.value), "stream")
                 return ""
@@ -254,6 +328,8 @@ class _Scope:
         if "tokens" not in given or not isinstance(node.func, ast.Name):
             return ""
         name = node.func.id
+        if name in self.script.classes:
+            return "makes a model of"
         self._called(node)
         own = name in self.script.functions or name in LOSSES | STREAMS | HARMLESS | {"next"}
         known = hasattr(builtins, name) or name in self.script.modules

@@ -7,14 +7,16 @@ ours. Standard library and torch only; torch is imported where it is used, and n
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import socket
 import struct
+import weakref
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NoReturn
 
 REQUEST = "request.json"
@@ -40,15 +42,18 @@ REFUSED = {
     "requires_grad_",
     "save",
     "seed",
+    "segment_reduce",
     "set",
     "set_",
     "set_data",
     "set_grad_enabled",
     "warn",
 }
-REFUSED_PARTS = ("empty", "resize", "_unsafe")  # memory that was not written by the program may hold what others freed
+# Memory that was not written by the program may hold what others freed; and operators that believe indices unchecked.
+REFUSED_PARTS = ("empty", "resize", "_unsafe", "sparse", "nested", "packed", "fbgemm")
 HOOKS = (b"__setstate__", b"__forward_hooks__", b"__forward_pre_hooks__")
 MOST_TOKENS = 2**20  # of one call
+MOST_CHANNELS = 253  # that Linux hands over at once
 REPEAT_TOLERANCE = 1e-3
 LEAST_WINDOWS = 64  # fewer are too few to draw other ones from, and to draw many places in
 
@@ -66,7 +71,7 @@ def main() -> None:
         request = json.load(file)
     request["workers"] = _alone()
     failure = _unfit(request["device"])
-    answer: Any = {"failure": failure} if failure else [_answer(request, check) for check in request["checks"]]
+    answer: Any = {"failure": failure} if failure else [_answer_apart(request, check) for check in request["checks"]]
     with open(request["answer"], "w", encoding="utf-8") as file:
         json.dump(answer, file)
 
@@ -87,10 +92,19 @@ def _unfit(device: str) -> str:
     if hasattr(torch._C, "_jit_set_texpr_fuser_enabled"):
         torch._C._jit_set_texpr_fuser_enabled(False)  # compiles kernels for a single pass
     try:
-        apart([lambda: bytes(torch.zeros(1, device=device).cpu().numpy().tobytes())])
+        apart(lambda: bytes(torch.zeros(1, device=device).cpu().numpy().tobytes()))
     except Refused as error:
         return str(error).partition("does not run: ")[2] or str(error)
     return ""
+
+
+def _answer_apart(request: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:
+    """The answer to one check, from a process that has seen no tokens of an earlier one."""
+    try:
+        found: dict[str, Any] = json.loads(apart(lambda: json.dumps(_answer(request, check)).encode()))
+    except Refused as error:
+        return {"problem": str(error)}
+    return found
 
 
 def _answer(request: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:
@@ -125,8 +139,10 @@ def _fill(found: dict[str, Any], request: dict[str, Any], check: dict[str, Any])
 class Model:
     """A saved program and the shape it was traced for.
 
-    The program is loaded and looked at here, and run in processes that end with their answer (`apart`): whatever it
-    writes to its numbers, to freed memory, to the state of torch or of its random numbers is gone before the next call.
+    The program is loaded and looked at here, and run in processes that end with their answer: whatever it writes to
+    its numbers, to freed memory, to the state of torch or of its random numbers is gone before the next call. They are
+    copies of a process that was split off before any tokens were read (`Starter`), and are given the inputs of their
+    own call, and its targets once the program is done: a program that reads beyond its tensors finds nothing there.
     On a CPU every call has a process of its own; on a GPU, where a process takes a second to start, all calls of one
     pass share one, each with a program loaded anew: nothing gets from the calls that are scored into those that probe.
     """
@@ -143,6 +159,7 @@ class Model:
         step = _word(extra["step"])
         self.step = int(step) if step.isdigit() and len(step) < 12 else -1
         operations(self.program.inlined_graph)
+        self._starter = Starter(self._serve)
         self._first: Any = None
         self._scored: Any = None
         self.gain = 0.0
@@ -246,8 +263,10 @@ class Model:
         """Log-probability of every target of every call; no call can leave anything for a later one to find."""
         torch = self._torch
         group = 1 if self.device.type == "cpu" else len(calls)
-        works = [partial(self._all_bytes, calls[at : at + group]) for at in range(0, len(calls), group)]
-        contents = [one for at in range(0, len(works), self._workers) for one in apart(works[at : at + self._workers])]
+        side = min(self._workers, MOST_CHANNELS)
+        works = [calls[at : at + group] for at in range(0, len(calls), group)]
+        groups = [works[at : at + side] for at in range(0, len(works), side)]
+        contents = [one for some in groups for one in self._starter.ask(some)]
         numbers = torch.frombuffer(bytearray(b"".join(contents)), dtype=torch.float32)
         sizes = [targets.numel() for _, targets in calls]
         if [len(one) for one in contents] != [4 * sum(sizes[at : at + group]) for at in range(0, len(calls), group)]:
@@ -259,67 +278,142 @@ class Model:
             self._first = (*calls[0], found[0])
         return found
 
-    def _all_bytes(self, calls: Sequence[tuple[Any, Any]]) -> bytes:
-        return b"".join(map(self._bytes, calls))
-
-    def _bytes(self, call: tuple[Any, Any]) -> bytes:
-        """One call in this process: float32 log-probabilities, the softmax being ours."""
-        torch, (inputs, targets) = self._torch, call
+    def _serve(self, channel: socket.socket) -> None:
+        """In a process of its own: answer calls one after another. Targets are asked for when the program is done."""
+        torch, found, size = self._torch, [], 8 * self.batch * self.length
         torch.set_num_threads(1)
-        torch.seed()
+        while inputs := _received(channel, size):
+            torch.seed()
+            logits = self._logits(torch.frombuffer(bytearray(inputs), dtype=torch.int64).view(-1, self.length))
+            channel.sendall(b".")
+            targets = torch.frombuffer(bytearray(_received(channel, size)), dtype=torch.int64).view(-1, self.length)
+            if logits.size(2) <= int(targets.max()):
+                raise Refused(f"the saved model has {logits.size(2)} logits, and there are more tokens")
+            log_q = torch.log_softmax(logits.float(), dim=-1).gather(2, targets.to(self.device)[..., None])
+            found.append(bytes(log_q.cpu().contiguous().numpy().tobytes()))
+        channel.sendall(b"+" + b"".join(found))
+
+    def _logits(self, inputs: Any) -> Any:
         program = self.program if self.device.type == "cpu" else self._loaded(self.device)
-        logits = program.forward(inputs.clone().to(self.device))  # what was looked at, and no hook around it
-        if not isinstance(logits, torch.Tensor) or logits.dim() != 3 or tuple(logits.shape[:2]) != tuple(inputs.shape):
+        logits = program.forward(inputs.to(self.device))  # what was looked at, and no hook around it
+        if not isinstance(logits, self._torch.Tensor) or logits.dim() != 3 or logits.shape[:2] != inputs.shape:
             raise Refused("the saved model must return logits: sequences x positions x vocabulary")
-        if logits.size(2) <= int(targets.max()):
-            raise Refused(f"the saved model has {logits.size(2)} logits, and there are more tokens")
-        found = torch.log_softmax(logits.float(), dim=-1).gather(2, targets.to(self.device)[..., None])[..., 0]
-        return bytes(found.cpu().contiguous().numpy().tobytes())
+        return logits
 
 
-def apart(works: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """What each of several pieces of work returns, each in a process of its own that ends with its answer.
+class Starter:
+    """A process that starts others: copies of this one as it is now, whatever this one reads later.
 
-    They are copies of this process and run side by side. What torch raises there is raised here as Refused; nothing
-    but bytes is taken from them.
+    Each is given one end of a channel and carries out `work` with it. Nothing that is sent to one is ever in the
+    memory of another, nor in that of the process that starts them: channels are handed over, not their contents.
     """
-    children = [_started(work) for work in works]
-    answers = [_ended(*child) for child in children]
-    for answer in answers:
-        if answer[:1] != b"+":
-            raise Refused(answer[1:].decode("utf-8", "replace"))
-    return [answer[1:] for answer in answers]
+
+    def __init__(self, work: Callable[[socket.socket], None]) -> None:
+        self._line, theirs = socket.socketpair()
+        process = os.fork()
+        if not process:
+            self._line.close()
+            _start_others(theirs, work)
+        theirs.close()
+        weakref.finalize(self, _dismiss, self._line, process, os.getpid())
+
+    def ask(self, questions: Sequence[Sequence[tuple[Any, Any]]]) -> list[bytes]:
+        """What processes answer, side by side, that are each asked several pairs of tensors one after another.
+
+        The second of a pair is sent when the process says that it has done with the first. What torch raises there is
+        raised here as Refused; nothing but bytes is taken from them.
+        """
+        pairs = [socket.socketpair() for _ in questions]
+        socket.send_fds(self._line, [b"+"], [other.fileno() for _, other in pairs])
+        for _, other in pairs:
+            other.close()
+        channels = [one for one, _ in pairs]
+        for place in range(max(map(len, questions))):
+            asked = [(one, calls[place]) for one, calls in zip(channels, questions, strict=True) if place < len(calls)]
+            for channel, (first, _) in asked:
+                _send(channel, first)
+            for channel, (_, second) in asked:
+                if channel.recv(1, socket.MSG_PEEK) == b".":  # else it has failed, and says why below
+                    _send(channel, second if channel.recv(1) else None)
+        answers = [_last_words(channel) for channel in channels]
+        codes = struct.unpack(f"<{len(channels)}i", _received(self._line, 4 * len(channels)))
+        return [_believed(*pair) for pair in zip(answers, codes, strict=True)]
 
 
-def _started(work: Callable[[], bytes]) -> tuple[int, int]:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        _report(work, writing)
-    os.close(writing)
-    return child, reading
+def apart(work: Callable[[], bytes]) -> bytes:
+    """What a piece of work returns, done in a process of its own that ends with its answer. It may raise Refused."""
+    return Starter(lambda channel: channel.sendall(b"+" + work())).ask([[]])[0]
 
 
-def _ended(child: int, reading: int) -> bytes:
-    with os.fdopen(reading, "rb") as file:
-        answer = file.read()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code or answer[:1] not in (b"+", b"-"):
-        return f"-the saved model ended the process that evaluates it ({code})".encode()
-    return answer
+def _dismiss(line: socket.socket, process: int, owner: int) -> None:
+    """Let a starter end, which it does when nobody can ask it any more."""
+    with line, contextlib.suppress(OSError):  # in a copy of its owner it is another's child
+        if os.getpid() == owner:
+            line.shutdown(
+                socket.SHUT_RDWR
+            )  # copies of this process may hold the line too, and closing would not end it
+            os.waitpid(process, 0)
 
 
-def _report(work: Callable[[], bytes], writing: int) -> NoReturn:
+def _start_others(line: socket.socket, work: Callable[[socket.socket], None]) -> NoReturn:
     try:
-        try:
-            answer = b"+" + work()
-        except FAILURES as error:
-            answer = b"-" + _words(error).encode("utf-8", "replace")
-        with os.fdopen(writing, "wb") as file:
-            file.write(answer)
+        while numbers := socket.recv_fds(line, 1, MOST_CHANNELS)[1]:
+            children = []
+            for number in numbers:
+                children.append(os.fork())
+                if not children[-1]:
+                    line.close()
+                    for other in set(numbers) - {number}:  # a channel ends when the only one who has it does
+                        with contextlib.suppress(OSError):
+                            os.close(other)
+                    _carry_out(work, number)
+                os.close(number)
+            codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+            line.sendall(struct.pack(f"<{len(codes)}i", *codes))
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _carry_out(work: Callable[[socket.socket], None], number: int) -> NoReturn:
+    try:
+        channel = socket.socket(fileno=number)
+        try:
+            work(channel)
+        except FAILURES as error:
+            channel.sendall(b"-" + _words(error).encode("utf-8", "replace"))
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _send(channel: socket.socket, tensor: Any) -> None:
+    with contextlib.suppress(OSError):  # it has ended, and its last words or its exit code say why
+        channel.sendall(tensor.contiguous().numpy().tobytes())
+
+
+def _received(channel: socket.socket, size: int) -> bytes:
+    """So many bytes, or fewer where no more come."""
+    found = bytearray()
+    while len(found) < size and (part := channel.recv(min(size - len(found), 2**20))):
+        found += part
+    return bytes(found)
+
+
+def _last_words(channel: socket.socket) -> bytes:
+    """Tell a process that nothing more comes, and hear what it says before it ends."""
+    with channel, contextlib.suppress(OSError):
+        channel.shutdown(socket.SHUT_WR)
+        return _received(channel, 2**40)
+    return b""
+
+
+def _believed(answer: bytes, code: int) -> bytes:
+    if code or answer[:1] not in (b"+", b"-"):
+        raise Refused(f"the saved model ended the process that evaluates it ({code})")
+    if answer[:1] == b"-":
+        raise Refused(answer[1:].decode("utf-8", "replace"))
+    return answer[1:]
 
 
 def _words(error: BaseException) -> str:
