@@ -75,8 +75,8 @@ SLOW = (
     "training/test_language_toys.py",
     "training/test_loggers.py",
     "training/test_loop.py::test_rpg_takes_the_quick_arm",
+    "training/test_race_runs.py",
     "training/test_session.py",
-    "training/test_worlds.py",
 )
 # What takes minutes begins, or one worker waits for the other at the end.
 FIRST = ("environments/speedrun/test_cheating.py", "scale/", "sandbox/test_attacks.py")
