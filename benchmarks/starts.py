@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from first_scripts import line, wilson
-from rewardrate.training.worlds import world
 
 from rewardrate import config
 from rewardrate.environments.mle.environment import MachineLearning
@@ -71,7 +70,7 @@ class Measurement:
         self.recipe = next(iter(given.values()))
         slots = max(1, (self.recipe.sandbox.slots or len(cores.usable())) // AT_ONCE)
         self.pool = replace(self.recipe.sandbox, slots=slots, repeats=0).make()
-        self.worlds = {task: world(recipe) for task, recipe in given.items()}
+        self.setups = {task: recipe.setup() for task, recipe in given.items()}
         self.rows: list[dict[str, Any]] = []
         self.shares: dict[int, tuple[float, int, int]] = {}
         self.longest = 0.0
@@ -102,7 +101,7 @@ class Measurement:
         choice: Any = self.recipe.policy
         policy = LanguageModelPolicy(load_model(str(folder), device=choice.device), choice.sampling, None)
         with self.pool as pool, ThreadPoolExecutor(AT_ONCE) as threads:
-            environments = {task: one.environment(pool, policy) for task, one in self.worlds.items()}
+            environments = {task: one.environment(pool, policy.count) for task, one in self.setups.items()}
             count = self.args.replies
             prompts = [prompt for one in environments.values() for prompt in [one.prompt()] * count]
             proposals = policy.propose(prompts, self.args.seed)

@@ -3,7 +3,6 @@ import pytest
 from rewardrate import config
 from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
-from rewardrate.rates import NIW, Fixed, RobbinsMonro, Totals
 from rewardrate.training.recipe import Recipe
 
 
@@ -26,20 +25,6 @@ def test_the_paper_recipe_has_the_numbers_of_the_paper():
     assert (learner.gradient_clip, learner.kl_coefficient) == (1.0, 0.001)
     assert (recipe.estimator.forgetting, recipe.estimator.batches, recipe.estimator.quantile) == (0.3, 1000, 0.95)
     assert (recipe.environment.cores, recipe.environment.memory_bytes) == (2, 16 * 2**30)
-
-
-@pytest.mark.parametrize(
-    ("settings", "kind"),
-    [
-        ({"kind": "niw", "quantile": 0.5}, NIW),
-        ({"kind": "totals"}, Totals),
-        ({"kind": "robbins-monro"}, RobbinsMonro),
-        ({"kind": "fixed", "rate": 0.25}, Fixed),
-    ],
-)
-def test_an_estimator_is_chosen_by_kind(settings, kind):
-    recipe = config.build(Recipe, {"task": "diamonds", "estimator": settings})
-    assert isinstance(recipe.make_estimator(), kind)
 
 
 @pytest.mark.parametrize(

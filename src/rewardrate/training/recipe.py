@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
 from rewardrate import rates
-from rewardrate.config import AtLeast, Between, Registered
+from rewardrate.config import AtLeast, Registered
 from rewardrate.environments.environment import GROUP, EnvironmentSettings, RewardRules, RunSetup
 from rewardrate.environments.mle.environment import Settings
 from rewardrate.errors import InputError, did_you_mean
@@ -17,6 +17,8 @@ from rewardrate.policies.models import LoraSettings
 from rewardrate.policies.policy import Policy
 from rewardrate.policies.sampling import SamplingSettings
 from rewardrate.rates.estimate import Estimator
+from rewardrate.rates.settings import GROUP as ESTIMATORS
+from rewardrate.rates.settings import EstimatorSettings, NIWSettings
 from rewardrate.sandbox import Executor, Pool
 from rewardrate.training.buffer import LargeEdits, SolutionBuffer
 from rewardrate.training.loggers import Name
@@ -61,42 +63,6 @@ class EndpointChoice(EndpointSettings):
         from rewardrate.policies import EndpointPolicy
 
         return EndpointPolicy(**{name: value for name, value in asdict(self).items() if name != "kind"})
-
-
-@dataclass(frozen=True)
-class NIWChoice:
-    """The paper's estimator."""
-
-    kind: Literal["niw"] = "niw"
-    quantile: Annotated[float, Between(0.001, 0.999)] = 0.95
-    "Which percentile of the predicted rates is charged."
-    forgetting: Annotated[float, Between(0.001, 1)] = 0.3
-    batches: Annotated[int, AtLeast(1)] = 1000
-
-
-@dataclass(frozen=True)
-class TotalsChoice:
-    """Reward of all attempts over seconds of all attempts."""
-
-    kind: Literal["totals"] = "totals"
-    forgetting: Annotated[float, Between(0.001, 1)] = 1.0
-
-
-@dataclass(frozen=True)
-class RobbinsMonroChoice:
-    """Stochastic approximation of the root of E[r - rho * delta]."""
-
-    kind: Literal["robbins-monro"] = "robbins-monro"
-    power: Annotated[float, Between(0.5, 1)] = 0.6
-    floor: Annotated[float, Between(0, 1)] = 0.0
-
-
-@dataclass(frozen=True)
-class FixedChoice:
-    """A price that is set by hand."""
-
-    kind: Literal["fixed"] = "fixed"
-    rate: Annotated[float, AtLeast(0)] = 0.0
 
 
 @dataclass(frozen=True)
@@ -148,7 +114,7 @@ class Recipe:
     policy: ModelChoice | EndpointChoice = field(default_factory=ModelChoice)
     price: Literal["rate", "horizon"] = "rate"
     "What a second costs: the estimated reward rate (paper), or what it can still earn before budget.script_seconds."
-    estimator: NIWChoice | TotalsChoice | RobbinsMonroChoice | FixedChoice = field(default_factory=NIWChoice)
+    estimator: Annotated[EstimatorSettings, Registered(ESTIMATORS, "niw")] = field(default_factory=NIWSettings)
     environment: Annotated[EnvironmentSettings, Registered(GROUP, "mle")] = field(default_factory=Settings)
     sandbox: Slots = field(default_factory=Slots)
     overhead: Overhead = field(default_factory=Overhead)
@@ -171,7 +137,7 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.budget == Budget():
             raise InputError("budget", "none", "a run needs an end", "set steps, script_seconds or wall_seconds")
-        if self.window is not None and self.estimator.kind != "niw":
+        if self.window is not None and self.estimator.feeds != "totals":
             rule = f"{self.estimator.kind} takes single attempts, not totals, and would not see the window"
             raise InputError("window", self.window, rule, 'use estimator.kind = "niw", or its own forgetting')
         attempts = self.attempts_per_prompt
@@ -220,7 +186,4 @@ class Recipe:
 
     def make_estimator(self) -> Estimator:
         """The estimator of the reward rate."""
-        settings = {name: value for name, value in asdict(self.estimator).items() if name != "kind"}
-        if self.estimator.kind == "niw":
-            settings["seed"] = self.seed
-        return rates.make(self.estimator.kind, **settings)
+        return self.estimator.make(self.seed)

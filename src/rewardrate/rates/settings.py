@@ -1,0 +1,104 @@
+"""Estimators as a recipe chooses them: the table [estimator], and the door for those of other packages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from rewardrate.config import AtLeast, Between
+from rewardrate.rates.estimate import Estimator
+from rewardrate.rates.fixed import Fixed
+from rewardrate.rates.neural import Neural
+from rewardrate.rates.niw import NIW
+from rewardrate.rates.robbins_monro import RobbinsMonro
+from rewardrate.rates.totals import Totals
+
+GROUP = "rewardrate.estimators"  # of entry points: name of a kind -> its EstimatorSettings
+
+
+class EstimatorSettings(ABC):
+    """The table [estimator] of a recipe: a frozen dataclass with a field `kind`.
+
+    An installed package offers one as an entry point of the group `rewardrate.estimators`, under the kind's name.
+    """
+
+    kind: str
+    "The name of the kind."
+    feeds: ClassVar[Literal["attempts", "totals"]] = "attempts"
+    "Which rows its estimator takes (Estimator.feeds): only one that takes totals sees a window."
+
+    @abstractmethod
+    def make(self, seed: int) -> Estimator:
+        """The estimator; `seed` is the run's, for one that draws."""
+
+
+@dataclass(frozen=True)
+class NIWSettings(EstimatorSettings):
+    """The paper's estimator."""
+
+    kind: Literal["niw"] = "niw"
+    quantile: Annotated[float, Between(0.001, 0.999)] = 0.95
+    "Which percentile of the predicted rates is charged."
+    forgetting: Annotated[float, Between(0.001, 1)] = 0.3
+    batches: Annotated[int, AtLeast(1)] = 1000
+    feeds = "totals"
+
+    def make(self, seed: int) -> Estimator:
+        """With the run's seed."""
+        return NIW(quantile=self.quantile, forgetting=self.forgetting, batches=self.batches, seed=seed)
+
+
+@dataclass(frozen=True)
+class TotalsSettings(EstimatorSettings):
+    """Reward of all attempts over seconds of all attempts."""
+
+    kind: Literal["totals"] = "totals"
+    forgetting: Annotated[float, Between(0.001, 1)] = 1.0
+
+    def make(self, seed: int) -> Estimator:
+        """Draws nothing."""
+        return Totals(forgetting=self.forgetting)
+
+
+@dataclass(frozen=True)
+class RobbinsMonroSettings(EstimatorSettings):
+    """Stochastic approximation of the root of E[r - rho * delta]."""
+
+    kind: Literal["robbins-monro"] = "robbins-monro"
+    power: Annotated[float, Between(0.5, 1)] = 0.6
+    floor: Annotated[float, Between(0, 1)] = 0.0
+
+    def make(self, seed: int) -> Estimator:
+        """Draws nothing."""
+        return RobbinsMonro(power=self.power, floor=self.floor)
+
+
+@dataclass(frozen=True)
+class NeuralSettings(EstimatorSettings):
+    """A network that predicts reward and seconds; in a recipe every attempt stands alone, without features."""
+
+    kind: Literal["neural"] = "neural"
+    hidden: Annotated[int, AtLeast(1)] = 32
+    steps: Annotated[int, AtLeast(1)] = 20
+    learning_rate: float = 0.01
+    memory: Annotated[int, AtLeast(1)] = 1024
+    "Attempts that it looks back on."
+
+    def make(self, seed: int) -> Estimator:
+        """With the run's seed; needs torch."""
+        return Neural(
+            hidden=self.hidden, steps=self.steps, learning_rate=self.learning_rate, memory=self.memory, seed=seed
+        )
+
+
+@dataclass(frozen=True)
+class FixedSettings(EstimatorSettings):
+    """A price that is set by hand."""
+
+    kind: Literal["fixed"] = "fixed"
+    rate: Annotated[float, AtLeast(0)] = 0.0
+
+    def make(self, seed: int) -> Estimator:
+        """Draws nothing."""
+        return Fixed(self.rate)
