@@ -87,7 +87,7 @@ def test_measured_time_is_never_less_than_the_floor():
 def test_an_environment_with_seconds_of_its_own_is_not_measured_again(scripted):
     env = WallClock(scripted([1.0], [2.0]))
     env.reset()
-    with pytest.raises(InputError, match="take WallClock away, or put it inside"):
+    with pytest.raises(InputError, match="remove WallClock, or put it inside"):
         env.step(0)
 
 
