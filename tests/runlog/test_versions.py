@@ -133,7 +133,7 @@ def test_opened_for_writing_it_becomes_version_2_and_says_the_same(old):
 def test_it_is_resumed_as_if_it_had_always_been_version_2(old, tmp_path):
     def trained(folder):
         run = toy_agent.loop(folder, steps=6, batch=4, every=2)
-        run.buffer.plant([Solution(-1, "quick old", "earned 1.0", 1.0, 1.0, 0, 1.0, seed="old")])
+        run.pricer.buffer.start_with([Solution(-1, "quick old", "earned 1.0", 1.0, 1.0, 0, 1.0, seed="old")])
         run.run()
         run.log.close()
         return dump(folder, ("attempts", "steps", "states"), ("finished", "phases", "prompt"))
