@@ -93,6 +93,16 @@ def test_overrides_win_over_the_file_and_may_name_nested_keys(tmp_path):
     assert run == Run(steps=3, name="word", estimator=Fixed(rate=0.5), many=(1.0, 2.0))
 
 
+def test_an_override_that_chooses_another_kind_begins_that_table_anew(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('steps = 3\n[estimator]\nkind = "niw"\nforgetting = 0.5\n')
+    run = config.load(Run, path, ["estimator.rate=2.0", "estimator.kind=fixed"])
+    assert run == Run(steps=3, estimator=Fixed(rate=2.0))
+    assert config.load(Run, path, ["estimator.kind=niw"]).estimator == Niw(forgetting=0.5)
+    path.write_text("[estimator]\nforgetting = 0.5\n")
+    assert config.load(Run, path, ["estimator.kind=niw"]).estimator == Niw(forgetting=0.5)
+
+
 @pytest.mark.parametrize("override", ["steps", "=3"])
 def test_an_override_must_read_key_equals_value(override):
     with pytest.raises(InputError, match="key=value"):

@@ -1,4 +1,4 @@
-"""Toy worlds for a real learner: a reply is a word, a word is an arm; a small transformer is trained on them by PPO."""
+"""Toy worlds for a real learner: a reply is a word, a word is an arm; a small transformer is trained on them."""
 
 import dataclasses
 
@@ -89,6 +89,7 @@ def loop(folder, world, *, seed=0, steps=50, batch=16, objective=None, learner=L
         log=log,
         budget=Budget(steps=steps),
         seed=seed,
+        attempts_per_prompt=learner.algorithm.attempts_per_prompt,
         checkpoint_every=changes.pop("every", 1000),
         **changes,
     )

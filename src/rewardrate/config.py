@@ -69,8 +69,14 @@ class Registered:
 
 
 def load(cls: type[Config], source: Path | None = None, overrides: Iterable[str] = ()) -> Config:
-    """The config that `source` (TOML) and then `overrides` ("a.b=c") describe. Raises InputError."""
+    """The config that `source` (TOML) and then `overrides` ("a.b=c") describe. Raises InputError.
+
+    An override that chooses another `kind` begins that table anew: what the file set there belongs to its own kind.
+    """
     table = read_toml(source) if source else {}
+    overrides = list(overrides)
+    for override in overrides:
+        _forget_another_kind(table, override)
     for override in overrides:
         _apply(table, override)
     return build(cls, table)
@@ -195,6 +201,17 @@ def parse_override(override: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return key.strip(), text  # a bare word is a string: --set estimator.kind=niw
+
+
+def _forget_another_kind(table: dict[str, Any], override: str) -> None:
+    """Empty the table whose `kind` the override changes."""
+    key, value = parse_override(override)
+    *parents, leaf = key.split(".")
+    below: Any = table
+    for parent in parents:
+        below = below.get(parent) if isinstance(below, dict) else None
+    if leaf == "kind" and isinstance(below, dict) and below.get("kind", value) != value:
+        below.clear()
 
 
 def _apply(table: dict[str, Any], override: str) -> None:

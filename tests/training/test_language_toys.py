@@ -1,23 +1,36 @@
-"""A real transformer, trained by PPO in the real loop, on worlds so small that the right answer is known.
+"""A real transformer, trained in the real loop by PPO (or as said), on worlds so small that the right answer is known.
 
 Also the hazards of pricing time: not that the arithmetic has them (test_objective.py), but that a learner finds them.
 """
 
 import contextlib
 import dataclasses
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the agent extra")
 pytest.importorskip("transformers", reason="needs the agent extra")
 
+import installed_package  # noqa: E402
 import toy_language  # noqa: E402
+from rewardrate import config  # noqa: E402
+from rewardrate.policies import LearnerSettings  # noqa: E402
 from rewardrate.rates import Fixed  # noqa: E402
 from rewardrate.runlog import RunLog  # noqa: E402
 from rewardrate.training.objective import Objective  # noqa: E402
+from rewardrate.training.recipe import Recipe  # noqa: E402
 from toy_language import World, trained  # noqa: E402
 
 TWO_ARMS = {"quick": (1.0, 1.0), "slow": (1.5, 5.0)}  # reward, seconds
+
+
+def learner_of(kind, **settings):
+    """The toys' learner with another algorithm, by name as in a recipe."""
+    table = dataclasses.asdict(toy_language.LEARNER) | {"algorithm": {"kind": kind, **settings}}
+    return config.build(LearnerSettings, table)
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +48,41 @@ def test_rpg_takes_the_quick_arm_and_vanilla_the_one_that_earns_more(seed, tmp_p
         objective = Objective(arm, bonus=0.0, penalty=-1.0)
         ends = trained(tmp_path / arm, World(TWO_ARMS), seed=seed, objective=objective)
         assert ends[best] > 0.95, (arm, ends)
+
+
+@pytest.mark.parametrize("kind", ["grpo", "rloo"])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
+def test_the_same_without_a_critic_from_groups_of_attempts(kind, seed, tmp_path):
+    learner = learner_of(kind, attempts=4)
+    for arm, best in (("rpg", "quick"), ("vanilla", "slow")):
+        objective = Objective(arm, bonus=0.0, penalty=-1.0)
+        ends = trained(tmp_path / arm, World(TWO_ARMS), seed=seed, objective=objective, learner=learner)
+        assert ends[best] > 0.95, (arm, ends)
+
+
+def test_attempts_at_one_prompt_stand_side_by_side_with_one_parent(tmp_path):
+    run = toy_language.loop(tmp_path / "run", World(TWO_ARMS), steps=3, learner=learner_of("grpo", attempts=8))
+    assert run.parents() == [None] * 16
+    run.run()
+    first, second = run.buffer.select(2)
+    assert run.parents() == [first] * 8 + [second] * 8
+    with run.log as log:
+        third = [attempt.parent for attempt in log.attempts(3)]
+    assert len(third) == 16
+    assert third == [third[0]] * 8 + [third[8]] * 8
+
+
+def test_the_documented_algorithm_of_an_installed_package_is_chosen_by_name_and_trains(tmp_path, monkeypatch):
+    """The entry point and the module of docs/policies.md, as an installer would leave them."""
+    text = (Path(__file__).parents[2] / "docs" / "policies.md").read_text().partition("## An algorithm of your own")[2]
+    entry, code = (re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL)[1] for kind in ("toml", "python"))
+    entries = tomllib.loads(entry)["project"]["entry-points"]
+    installed_package.add(tmp_path / "packages", monkeypatch, "my_algorithm", code, entries)
+    words = ["policy.learner.algorithm.kind=reinforce", "policy.learner.algorithm.scale=2"]
+    recipe = config.load(Recipe, config.find_recipe("laptop"), words)
+    shown = config.dumps(recipe, explain=True).partition("[policy.learner.algorithm]\n")[2]
+    assert shown.startswith('kind = "reinforce"\n# Of the advantage.\nscale = 2.0\n')
+    assert trained(tmp_path / "run", World(TWO_ARMS), learner=learner_of("reinforce"))["quick"] > 0.95
 
 
 def test_a_critic_of_its_own_a_reference_and_two_passes_end_on_the_same_arm(tmp_path):

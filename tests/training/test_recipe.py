@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import pytest
 
 from rewardrate import config
 from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
 from rewardrate.training.recipe import Recipe
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", ["laptop", "gpu", "mle-bench-paper", "nanogpt-paper", "nanogpt-mini", "nanogpt-gpu"])
@@ -103,3 +107,36 @@ def test_a_recipe_without_a_kind_of_environment_is_a_machine_learning_one():
         config.build(Recipe, {"task": "x", "environment": {"kind": "speedrun", "cores": 1}})
     with pytest.raises(InputError, match="did you mean 'speedrun'"):
         config.build(Recipe, {"task": "x", "environment": {"kind": "speedrunn"}})
+
+
+@pytest.mark.parametrize("batch", [12, 3])
+def test_a_batch_holds_whole_groups_of_attempts_at_one_prompt(batch):
+    words = [f"batch={batch}", "policy.learner.algorithm.kind=grpo", "policy.learner.algorithm.attempts=8"]
+    remedy = "8 or 16" if batch > 8 else "8"
+    with pytest.raises(InputError) as error:
+        config.load(Recipe, config.find_recipe("laptop"), words)
+    assert f"batch = {batch}: it must be a multiple of policy.learner.algorithm.attempts, 8" in str(error.value)
+    assert str(error.value).endswith(f"set it to {remedy}")
+
+
+def test_algorithms_are_chosen_by_name_and_what_they_need_is_told_to_the_loop():
+    made = {
+        kind: config.load(Recipe, config.find_recipe("laptop"), [f"policy.learner.algorithm.kind={kind}"])
+        for kind in ("ppo", "grpo", "rloo")
+    }
+    assert {kind: recipe.policy.learner.algorithm.kind for kind, recipe in made.items()} == {
+        kind: kind for kind in made
+    }
+    assert {kind: recipe.attempts_per_prompt for kind, recipe in made.items()} == {"ppo": 1, "grpo": 8, "rloo": 4}
+    assert made["ppo"].policy.learner.algorithm.value_clip == 50.0
+    with pytest.raises(InputError, match="did you mean 'grpo'"):
+        config.load(Recipe, config.find_recipe("laptop"), ["policy.learner.algorithm.kind=grp"])
+
+
+def test_the_config_of_a_run_from_before_there_was_a_choice_of_algorithm_is_the_same_recipe(tmp_path):
+    old = ROOT / "results" / "2026-11-17-tiny-arms" / "config.toml"
+    assert "algorithm" not in old.read_text()
+    recipe = config.build(Recipe, config.read_toml(old))
+    assert recipe.policy.learner.algorithm.value_clip == 50.0
+    (tmp_path / "new.toml").write_text(config.dumps(recipe))
+    assert config.build(Recipe, config.read_toml(tmp_path / "new.toml")) == recipe
