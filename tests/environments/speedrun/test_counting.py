@@ -52,7 +52,6 @@ STORED = {
     "an attribute of the model": [(NEXT, NEXT + "        raw.memory = torch.cat((raw.memory, inputs))\n")],
     "an item of it": [(NEXT, NEXT + "        raw.memory[step] = inputs\n")],
     "a buffer of it": [(NEXT, NEXT + "        raw.memory.copy_(inputs)\n")],
-    "a list of the wrapped model": [(NEXT, NEXT + "        model.module.kept.append(inputs)\n")],
     "a list first": [
         (START, "    kept = []\n" + START),
         (NEXT, NEXT + "        kept.append(inputs)\n        raw.m = kept\n"),

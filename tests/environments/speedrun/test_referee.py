@@ -188,7 +188,9 @@ def test_gpus_of_this_machine_run_one_attempt_at_a_time_and_stop_the_run_where_t
     with Recording(4) as pool:
         referee = Referee(dataclasses.replace(race, device="cuda"), pool)
         assert referee.at_once() == 1
-        with pytest.raises(InfrastructureError, match="no nvidia-smi on this machine; nobody is charged, and the same"):
+        with pytest.raises(
+            InfrastructureError, match="no nvidia-smi on this machine; nothing is charged, and the same"
+        ):
             next(referee.stream(["pass"] * 3))
     assert pool.groups == []
 

@@ -136,7 +136,7 @@ class Referee:
             return []
         trouble = devices.trouble(self.race, devices.WAIT_SECONDS) if self.local else ""
         if trouble:
-            raise InfrastructureError(f"{trouble}; nobody is charged, and the same command goes on")
+            raise InfrastructureError(f"{trouble}; nothing is charged, and the same command resumes")
         self._prove()
         short = self.local and devices.available_bytes() < self.race.memory_bytes
         kills = devices.memory_kills()
