@@ -88,7 +88,7 @@ def test_folders_without_copies_are_looked_at_once_and_again_when_something_is_p
 
 def test_preparation_refuses_a_machine_that_shows_a_copy_and_names_it(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(copies, "python_binds", lambda python: [(str(tmp_path / "usr"), "/usr")])
+    monkeypatch.setattr(copies, "python_mounts", lambda python: [(str(tmp_path / "usr"), "/usr")])
     race = load("nanogpt-tiny", data=tmp_path / "data")
     (tmp_path / "usr").mkdir()
     copies.check(race, DOCUMENTS)
