@@ -17,6 +17,7 @@ from rewardrate.environments.environment import Environment, RunSetup
 from rewardrate.errors import InputError
 from rewardrate.policies import EndpointPolicy
 from rewardrate.runlog import RunLog, best
+from rewardrate.runlog.rows import FINAL_EVALUATION
 from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import Recipe
@@ -86,11 +87,11 @@ def _evaluate_best(environment: Environment, log: RunLog) -> None:
     if chosen is None:
         return
     head = f"attempt {chosen.id}: "
-    if any(event.kind == "report" and event.message.startswith(head) for event in log.events()):
+    if any(event.kind == FINAL_EVALUATION and event.message.startswith(head) for event in log.events()):
         return
     outcome = environment.final_evaluation(chosen.code)
     if outcome is not None and outcome.charged:
-        log.note("report", f"{head}reward {outcome.reward:.4f}, {outcome.message}")
+        log.note(FINAL_EVALUATION, f"{head}reward {outcome.reward:.4f}, {outcome.message}")
 
 
 @contextlib.contextmanager
