@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
-from rewardrate import rates
+from rewardrate import rates, registry
 from rewardrate.config import AtLeast, Registered
 from rewardrate.environments.environment import GROUP, EnvironmentSettings, RewardRules, RunSetup
 from rewardrate.environments.mle.environment import Settings
@@ -85,20 +85,21 @@ class Slots:
             if self.address:
                 raise InputError("sandbox.address", self.address, "a pool is on this machine", 'set executor = "ray"')
             return
-        names = {"pool", *entry_points(group=EXECUTORS).names}
-        if self.executor not in names:
-            raise InputError("sandbox.executor", self.executor, "there is none", did_you_mean(self.executor, names))
+        known = registry.load(EXECUTORS, "sandbox.executor")
+        if self.executor not in known:
+            remedy = did_you_mean(self.executor, ["pool", *known])
+            raise InputError("sandbox.executor", self.executor, "there is none", remedy)
 
     def make(self) -> Executor:
         """The executor, empty. Others than the pool are found by name, so that no room above this one is imported."""
         if self.executor == "pool":
             return Pool(self.slots, clock=self.clock, repeats=self.repeats)
-        (found,) = entry_points(group=EXECUTORS, name=self.executor)
-        made = found.load()(self.address, slots=self.slots, clock=self.clock, repeats=self.repeats)
-        if not isinstance(made, Executor):
-            rule = f"{found.value} made a {type(made).__name__}, not a rewardrate.sandbox.Executor"
+        found = registry.load(EXECUTORS, "sandbox.executor")[self.executor]
+        if not issubclass(found, Executor):
+            rule = f"{found.__module__}.{found.__name__} is not a rewardrate.sandbox.Executor"
             raise InputError("sandbox.executor", self.executor, rule, "docs/ray.md says what an executor does")
-        return made
+        made: Callable[..., Executor] = found
+        return made(self.address, slots=self.slots, clock=self.clock, repeats=self.repeats)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import ctypes, fcntl, os, socket, threading
 from rewardrate.sandbox.box import kernel, seccomp
 from rewardrate.sandbox.levels import NAMED
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program((seccomp.AF_UNIX,), count_memory=True, can=NAMED['namespaces'].can))
+kernel.load_filter(seccomp.program((seccomp.AF_UNIX,), count_memory=True, devices=False, can=NAMED['namespaces'].can))
 def refused(call):
     try: call()
     except OSError as e: return e.errno
@@ -54,7 +54,7 @@ os.truncate(big, 4096)
 resource.setrlimit(resource.RLIMIT_CORE, (min(1, resource.getrlimit(resource.RLIMIT_CORE)[1] & 1),) * 2)
 column, families = seccomp.ARCHITECTURES[os.uname().machine][0], (1, 2, 16) if sys.argv[2] == 'sockets' else ()
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program(families, count_memory=sys.argv[3] == 'uncounted', can=NAMED[sys.argv[1]].can))
+kernel.load_filter(seccomp.program(families, count_memory=sys.argv[3] == 'uncounted', devices=False, can=NAMED[sys.argv[1]].can))
 def said(call):
     try: answer = call()
     except OSError as error: return errno.errorcode[error.errno]
@@ -186,7 +186,7 @@ from rewardrate.sandbox.box import kernel, seccomp
 from rewardrate.sandbox.levels import NAMED
 file = os.open(sys.argv[1], os.O_RDONLY)
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program((), count_memory=False, can=NAMED['namespaces'].can))
+kernel.load_filter(seccomp.program((), count_memory=False, devices=False, can=NAMED['namespaces'].can))
 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 """
 
@@ -203,15 +203,33 @@ def test_advice_to_evict_a_file_is_accepted_and_has_no_effect(disk):
 
 def test_no_number_stands_twice_and_every_jump_stays_inside():
     column, _ = seccomp.ARCHITECTURES[os.uname().machine]
-    tables = [calls for calls, _ in seccomp._whole_calls(count_memory=True, can=NAMED["landlock+seccomp"].can)]
+    tables = [
+        calls for calls, _ in seccomp._whole_calls(count_memory=True, devices=False, can=NAMED["landlock+seccomp"].can)
+    ]
     numbers = [pair[column] for table in tables for pair in table.values()]
     numbers += [
-        pair[column] for pair, _ in seccomp._by_argument((1, 2), count_memory=True, can=NAMED["landlock+seccomp"].can)
+        pair[column]
+        for pair, _ in seccomp._by_argument((1, 2), count_memory=True, devices=False, can=NAMED["landlock+seccomp"].can)
     ]
     known = [number for number in numbers if number is not None]
     assert len(known) == len(set(known))
-    program = seccomp.program((1, 2), count_memory=True, can=NAMED["landlock+seccomp"].can)
+    program = seccomp.program((1, 2), count_memory=True, devices=False, can=NAMED["landlock+seccomp"].can)
     code = list(struct.iter_unpack("HBBI", program))
     for place, (kind, yes, no, _) in enumerate(code):
         if kind in (seccomp.EQUAL, seccomp.AT_LEAST, seccomp.ANY_BIT):
             assert place + 1 + max(yes, no) < len(code)
+
+
+@pytest.mark.parametrize(("devices", "answer"), [(False, "PermissionError"), (True, "mapped")])
+def test_memory_shared_without_a_file_is_left_to_the_drivers_of_device_files_alone(devices, answer):
+    code = f"""
+import mmap
+from rewardrate.sandbox.box import kernel, seccomp
+from rewardrate.sandbox.levels import NAMED
+kernel.prctl(kernel.NO_NEW_PRIVS, 1)
+kernel.load_filter(seccomp.program((), count_memory=True, devices={devices}, can=NAMED['namespaces'].can))
+try: mmap.mmap(-1, 4096); print('mapped')
+except OSError as error: print(type(error).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == answer

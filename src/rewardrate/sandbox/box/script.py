@@ -40,7 +40,8 @@ def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
         if can.seccomp:
             inside = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
             families = inside if can.own_network else ()
-            filters = seccomp.program(families, count_memory=not config["groups"], can=can)
+            devices, uncounted = bool(config["devices"]), not config["groups"]
+            filters = seccomp.program(families, count_memory=uncounted, devices=devices, can=can)
             kernel.load_filter(filters)
         if not config["warm"]:
             say_start(ready)

@@ -165,11 +165,12 @@ NOTHING = FAIL  # "it worked", though nothing was done
 Instruction = tuple[int, int, int, int]
 
 
-def program(families: tuple[int, ...], *, count_memory: bool, can: Capabilities) -> bytes:
+def program(families: tuple[int, ...], *, count_memory: bool, devices: bool, can: Capabilities) -> bytes:
     """The filter for this machine: refused calls, no new namespaces through clone, sockets of these families only.
 
-    `count_memory`: no group counts the script's memory. `can`: how the box is isolated; what namespaces would keep
-    apart is refused where there are none.
+    `count_memory`: no group counts the script's memory. `devices`: it was given device files, whose drivers may share
+    memory without a file. `can`: how the box is isolated; what namespaces would keep apart is refused where there are
+    none.
     """
     # A BPF program reads one 32-bit word at a time and jumps forward by a number of instructions: (code, to skip if
     # true, to skip if false, value). Words 0 and 1 of the data are the call's number and architecture, the arguments
@@ -190,7 +191,7 @@ def program(families: tuple[int, ...], *, count_memory: bool, can: Capabilities)
             number = numbers[column]
             if number is not None:
                 code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
-    for numbers, body in _by_argument(families, count_memory=count_memory, can=can):
+    for numbers, body in _by_argument(families, count_memory=count_memory, devices=devices, can=can):
         code += [(EQUAL, 0, len(body), numbers[column]), *body]
     code.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
@@ -213,7 +214,7 @@ def _whole_calls(
 
 
 def _by_argument(
-    families: tuple[int, ...], *, count_memory: bool, can: Capabilities
+    families: tuple[int, ...], *, count_memory: bool, devices: bool, can: Capabilities
 ) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     """Calls that are refused for some of their arguments: their numbers, and what decides."""
     yield CLONE, [_load(0), (ANY_BIT, 0, 1, NAMESPACE_FLAGS), _end(FAIL | errno.EPERM), _end(ALLOW)]
@@ -232,7 +233,7 @@ def _by_argument(
         yield call, _only(5, (0,), FAIL | errno.EOPNOTSUPP)
     # Larger buffers are kernel memory that nobody counts: control groups of version 1 leave those of TCP and UDP out.
     yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *_but(2, BUFFER_SIZES, NOTHING)]
-    yield from _memory(count_memory=count_memory, can=can)
+    yield from _memory(count_memory=count_memory, devices=devices, can=can)
     if can.runs_as_supervisor:  # it would hide its descriptors from the init, which is no more than the same user
         yield PRCTL, [_load(0), (EQUAL, 1, 0, PR_SET_DUMPABLE), _end(ALLOW), *_but(1, (0,), NOTHING)]
 
@@ -265,10 +266,14 @@ def _limits() -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     yield SETRLIMIT, _but(0, (RLIMIT_CORE,), NOTHING)
 
 
-def _memory(*, count_memory: bool, can: Capabilities) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
+def _memory(
+    *, count_memory: bool, devices: bool, can: Capabilities
+) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     """Memory that nothing would count: of the whole machine's store of huge pages, and shared without a file."""
     refused = _end(FAIL | errno.EPERM)
-    shared = [(ANY_BIT, 0, 2, MAP_ANONYMOUS), (ANY_BIT, 0, 1, MAP_SHARED), refused] if count_memory else []
+    shared = (
+        [(ANY_BIT, 0, 2, MAP_ANONYMOUS), (ANY_BIT, 0, 1, MAP_SHARED), refused] if count_memory and not devices else []
+    )
     yield MMAP, [_load(3), (ANY_BIT, 0, 1, MAP_HUGE), refused, *shared, _end(ALLOW)]
     if not count_memory:
         yield UNCOUNTED["memfd_create"], [_load(1), (ANY_BIT, 0, 1, MEMFD_HUGE), refused, _end(ALLOW)]
