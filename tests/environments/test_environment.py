@@ -28,7 +28,7 @@ def test_an_environment_of_somebody_else_needs_three_things_and_has_defaults_for
     assert own.ranking_reward(found[1], priced=True) == 2.0
     assert own.extra_reward(found[1], priced=False) == 0.0
     assert own.vanilla_reward(found[1]) is None
-    assert own.seeds(tmp_path) == []
+    assert own.known_solutions(tmp_path) == []
     assert own.final_evaluation("x") is None
 
 

@@ -106,12 +106,7 @@ class SqlTuning(Environment):
 
     def __init__(self, workload: Workload, yardstick: Yardstick, executor: Executor, settings: SqlTuningSettings):
         self.workload, self.yardstick = workload, yardstick
-        self.executor, self.settings = executor, settings
-
-    @property
-    def limit_seconds(self) -> float:
-        """What a failure is charged for."""
-        return self.settings.time_limit
+        self.executor, self.settings, self.limit_seconds = executor, settings, settings.time_limit
 
     def prompt(self, parent: Parent | None = None) -> list[Message]:
         """Schema, queries, rules; the parent with its message."""
