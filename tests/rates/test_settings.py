@@ -3,6 +3,7 @@
 import pytest
 
 import installed_package
+import toy_agent
 from rewardrate import config
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Fixed, Neural, RobbinsMonro, Totals
@@ -75,11 +76,17 @@ def test_only_an_estimator_of_totals_sees_a_window():
         config.build(Recipe, {"task": "diamonds", "window": 3, "estimator": {"kind": "totals"}})
 
 
-def test_an_installed_package_adds_an_estimator_that_a_recipe_can_name(tmp_path, monkeypatch):
+def test_an_installed_package_adds_an_estimator_that_a_recipe_can_name_and_a_run_is_priced_by(tmp_path, monkeypatch):
     entries = {"rewardrate.estimators": {"half": "half_rate:HalfSettings"}}
     installed_package.add(tmp_path, monkeypatch, "half_rate", OWN, entries)
     made = recipe(kind="half", forgetting=0.5)
     assert made.make_estimator().update([1.0, 3.0], [1.0, 1.0]).mean == pytest.approx(1.0)
     assert "# Weight that a step keeps until the next." in config.dumps(made, explain=True)
+    loop = toy_agent.loop(tmp_path / "run", steps=3, batch=4)
+    loop.pricer.estimator = made.make_estimator()
+    with loop.log:
+        loop.run()
+        rows, rates = loop.log.attempts(1), [step.rate.mean for step in loop.log.steps()]
+    assert rates[0] == pytest.approx(sum(row.reward for row in rows) / sum(row.seconds for row in rows) / 2)
     with pytest.raises(InputError, match=r"estimator\.kind = 'hafl': .*did you mean 'half'"):
         recipe(kind="hafl")
