@@ -125,7 +125,7 @@ def test_a_new_critic_values_everything_at_zero_and_leaves_the_policy_alone(buil
 
 def test_the_reference_stays_where_it_was_when_the_policy_moves(build):
     model = build.llama()
-    reference = network.Reference(model)
+    reference = network.ReferencePolicy(model)
     packed = network.pack(PROMPTS, REPLIES, CPU)
     with reference() as (trunk, head):
         before = network.reply_scores(network.reply_hidden(trunk, packed), head, packed.replies, 1.0)[0]

@@ -10,7 +10,7 @@ from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.prompts import SYSTEM
 from rewardrate.errors import InputError
 from rewardrate.pretraining.corpus import Corpus
-from rewardrate.pretraining.corpus.batches import Batch
+from rewardrate.pretraining.corpus.batches import TokenBatch
 from rewardrate.pretraining.corpus.shipped import BRIEFS
 
 torch = pytest.importorskip("torch")
@@ -115,13 +115,13 @@ def test_the_loss_is_that_of_the_answer_alone():
     model = new_model(SMALL, 0, 1).eval()
     tokens = np.array([[5, 6, 7, 8, 1, 0, 0, 0]], dtype=np.int32)
     part = np.array([[1, 1, 1, 2, 2, 0, 0, 0]], dtype=np.int8)
-    summed, total, answer = loss_of(model, Batch(tokens, part), 0.0, torch.device("cpu"))
+    summed, total, answer = loss_of(model, TokenBatch(tokens, part), 0.0, torch.device("cpu"))
     logits = model(torch.tensor([[5, 6, 7, 8, 1]])).logits[0].log_softmax(-1)
     expected = -(logits[2, 8] + logits[3, 1]).item()
     assert math.isclose(summed.item(), expected, rel_tol=1e-5)
     assert math.isclose(answer.item(), expected, rel_tol=1e-5)
     assert total.item() == 2
-    weighted, total, _ = loss_of(model, Batch(tokens, part), 0.5, torch.device("cpu"))
+    weighted, total, _ = loss_of(model, TokenBatch(tokens, part), 0.5, torch.device("cpu"))
     prompt = -(logits[0, 6] + logits[1, 7]).item()
     assert math.isclose(weighted.item(), expected + 0.5 * prompt, rel_tol=1e-5)
     assert total.item() == 3

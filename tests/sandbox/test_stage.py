@@ -7,7 +7,7 @@ import pytest
 
 from rewardrate.sandbox.attacks import HIDING, HONEST, LIMIT, REACHING, READING, Attack
 from rewardrate.sandbox.result import Result
-from rewardrate.sandbox.stage import Judgement, Stage
+from rewardrate.sandbox.stage import AttackJudgement, Stage
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="isolation is Linux's")
 
@@ -45,11 +45,11 @@ def test_lateness_alone_is_told_apart_from_damage_and_is_noticed():
     with Stage() as stage:
         assert stage._damage(HONEST[1], quick) == ""
         assert stage._damage(HONEST[1], late) == "it was over 0.90 s late"
-        assert Judgement(HONEST[1], False, stage._damage(HONEST[1], late), late).only_late
+        assert AttackJudgement(HONEST[1], False, stage._damage(HONEST[1], late), late).only_late
         assert stage._damage(HONEST[1], dataclasses.replace(late, foreign_share=0.3)) == ""
         assert stage._damage(HONEST[1], dataclasses.replace(late, foreign_share=0.3, settle_seconds=4.1)) != ""
         stolen = dataclasses.replace(late, stdout=stage.secret)
-        assert not Judgement(HONEST[1], False, stage._damage(HONEST[1], stolen), stolen).only_late
+        assert not AttackJudgement(HONEST[1], False, stage._damage(HONEST[1], stolen), stolen).only_late
 
 
 def test_an_attack_that_ran_out_of_time_is_tried_once_more_with_ten_times_as_much():

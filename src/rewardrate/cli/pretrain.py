@@ -46,17 +46,17 @@ def _arguments(parser: Parser) -> None:
 
 def _pretrain(args: argparse.Namespace) -> int:
     from rewardrate import config
-    from rewardrate.pretraining.pretrain import Pretraining, Step, pretrain
+    from rewardrate.pretraining.pretrain import Pretraining, PretrainingStep, pretrain
 
     words = {name: None if value is None else json.dumps(str(value)) for name, value in _named(args).items()}
     chosen = config.load(Pretraining, config.find_recipe(args.recipe), overrides_of(args, seed=args.seed, **words))
     if args.dry_run:
         print(config.dumps(chosen, explain=True), end="")
         return 0
-    last: list[Step] = []
+    last: list[PretrainingStep] = []
     with Progress("steps", chosen.steps) as bar:
 
-        def seen(step: Step) -> None:
+        def seen(step: PretrainingStep) -> None:
             last[:] = [step]
             bar(step.step)
 

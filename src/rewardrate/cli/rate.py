@@ -79,7 +79,7 @@ def _command(args: argparse.Namespace) -> str:
     return shlex.join([*words, *(word for override in args.overrides for word in ("--set", override))])
 
 
-class Batch(NamedTuple):
+class CsvBatch(NamedTuple):
     """The attempts of one step."""
 
     step: str
@@ -129,7 +129,7 @@ def _fit(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_attempts(name: str) -> list[Batch]:
+def read_attempts(name: str) -> list[CsvBatch]:
     """Batches of attempts from a CSV file (or "-"). Every mistake names file, line, column and value."""
     text = _read(name)
     try:
@@ -139,7 +139,7 @@ def read_attempts(name: str) -> list[Batch]:
         raise InputError("file", name, f"it is not valid CSV: {error}") from None
     columns = [column.strip() for column in records[0][1]] if records else []
     places = _columns(name, columns)
-    batches: dict[str, Batch] = {}
+    batches: dict[str, CsvBatch] = {}
     for line, record in records[1:]:
         if record:
             if len(record) != len(columns):
@@ -151,7 +151,7 @@ def read_attempts(name: str) -> list[Batch]:
             step = cells.get("step", "1")
             if not step:
                 raise InputError(f"{name} line {line}, step", step, "it must not be blank")
-            _add(batches.setdefault(step, Batch(step, [], [], [])), cells, f"{name} line {line}")
+            _add(batches.setdefault(step, CsvBatch(step, [], [], [])), cells, f"{name} line {line}")
     if not batches:
         raise InputError("file", name, "it has no rows")
     first, *rest = batches.values()
@@ -186,7 +186,7 @@ def _columns(name: str, columns: list[str]) -> dict[str, int]:
     return {column: columns.index(column) for column in known if column in columns}
 
 
-def _add(batch: Batch, cells: dict[str, str], where: str) -> None:
+def _add(batch: CsvBatch, cells: dict[str, str], where: str) -> None:
     mark = cells.get("valid", "1").lower()
     if mark not in ("0", "1", "true", "false"):
         raise InputError(f"{where}, valid", mark, "it must be 1, 0, true or false")

@@ -20,7 +20,7 @@ from rewardrate.policies.cache import shares_prefixes
 from rewardrate.policies.network import (
     Head,
     Pack,
-    Reference,
+    ReferencePolicy,
     hidden_size,
     own_critic,
     pack,
@@ -135,7 +135,7 @@ class Learner:
             recompute_layers(model)
             if hasattr(model, "enable_input_require_grads") and not _embeds_learn(model):
                 model.enable_input_require_grads()
-        self.reference = Reference(model) if settings.kl_coefficient > 0 else None
+        self.reference = ReferencePolicy(model) if settings.kl_coefficient > 0 else None
         self.head = Head(model)
         self.optimiser = self._adam(model, settings.learning_rate)
         self.critic: nn.Module | None = None

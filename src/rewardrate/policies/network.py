@@ -214,7 +214,7 @@ def own_critic(model: Any) -> Critic:
     return Critic(copy.deepcopy(trunk(model)), hidden_size(model))
 
 
-class Reference:
+class ReferencePolicy:
     """The frozen policy that the KL term holds on to: a copy, or under LoRA the same network without its adapters."""
 
     def __init__(self, model: Any) -> None:

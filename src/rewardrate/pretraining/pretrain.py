@@ -24,7 +24,7 @@ from rewardrate import config as configs
 from rewardrate.config import AtLeast, Between
 from rewardrate.errors import InputError
 from rewardrate.pretraining import race_corpus
-from rewardrate.pretraining.corpus.batches import PIECE, Batch, Form, Reading, batches, sample_texts
+from rewardrate.pretraining.corpus.batches import PIECE, Form, Reading, TokenBatch, batches, sample_texts
 from rewardrate.pretraining.corpus.examples import Corpus
 from rewardrate.pretraining.corpus.tokenizer import save_tokenizer, train_tokenizer
 from rewardrate.pretraining.race_corpus import RaceCorpus
@@ -96,7 +96,7 @@ class Pretraining:
 
 
 @dataclass(frozen=True)
-class Step:
+class PretrainingStep:
     """What one step came to."""
 
     step: int
@@ -110,7 +110,7 @@ class Step:
     "Since the run began."
 
 
-def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None) -> Path:
+def pretrain(config: Pretraining, on_step: Callable[[PretrainingStep], None] | None = None) -> Path:
     """Train and write the model; gives its folder. Raises InputError when the model or device cannot be had."""
     import torch
 
@@ -134,7 +134,7 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
             loss, norm = _learn(model, optimiser, group, config, device)
             tokens += sum(int((batch.part > 0).sum()) for batch in group)
             if on_step is not None:
-                on_step(Step(number + 1, loss, tokens, rate, norm, time.perf_counter() - began))
+                on_step(PretrainingStep(number + 1, loss, tokens, rate, norm, time.perf_counter() - began))
             if config.checkpoint_steps and (number + 1) % config.checkpoint_steps == 0:
                 _checkpoint(out, model, optimiser, number + 1, tokens)
             if number + 1 in config.keep:
@@ -145,7 +145,7 @@ def pretrain(config: Pretraining, on_step: Callable[[Step], None] | None = None)
     return out
 
 
-def _stream(config: Pretraining, reading: Reading) -> Iterator[Batch]:
+def _stream(config: Pretraining, reading: Reading) -> Iterator[TokenBatch]:
     if config.race is not None:
         return race_corpus.batches(config.race, reading, config.batch_tokens, config.workers)
     return batches(reading, config.batch_tokens, config.workers)
@@ -200,7 +200,7 @@ def _keep(model: Any, tokenizer: Any, folder: Path) -> None:
     fresh.rename(folder)
 
 
-def loss_of(model: Any, batch: Batch, prompt_weight: float, device: torch.device) -> tuple[Any, Any, Any]:
+def loss_of(model: Any, batch: TokenBatch, prompt_weight: float, device: torch.device) -> tuple[Any, Any, Any]:
     """Weighted sum of -log pi, the sum of the weights, and the sum over answer tokens alone.
 
     Only places that count reach the output layer: with a vocabulary of 150,000 that is where the memory goes.
@@ -220,7 +220,7 @@ def loss_of(model: Any, batch: Batch, prompt_weight: float, device: torch.device
 
 
 def _learn(
-    model: Any, optimiser: Any, group: list[Batch], config: Pretraining, device: torch.device
+    model: Any, optimiser: Any, group: list[TokenBatch], config: Pretraining, device: torch.device
 ) -> tuple[float, float]:
     """One step on a group of batches. Gives the mean loss of answer tokens and the gradient's norm."""
     import torch
@@ -240,7 +240,7 @@ def _learn(
     return float(seen) / answers, float(norm)
 
 
-def _grouped(stream: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
+def _grouped(stream: Iterator[TokenBatch], size: int) -> Iterator[list[TokenBatch]]:
     while True:
         yield list(islice(stream, size))
 

@@ -17,7 +17,7 @@ from rewardrate.config import AtLeast, Between
 from rewardrate.environments.speedrun import catalogue, hardware, messages, prompts, race, seeds
 from rewardrate.errors import InputError
 from rewardrate.pretraining.corpus import batches as plain
-from rewardrate.pretraining.corpus.batches import Batch, Encoder, Reading
+from rewardrate.pretraining.corpus.batches import Encoder, Reading, TokenBatch
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RaceCorpus:
 
 
 @dataclass(frozen=True)
-class Example:
+class RaceExample:
     """One prompt and its reply."""
 
     parent: Parent
@@ -54,7 +54,7 @@ class Example:
     "Which change it is."
 
 
-def example(corpus: RaceCorpus, seed: int, number: int, *, compact: bool = True) -> Example:
+def example(corpus: RaceCorpus, seed: int, number: int, *, compact: bool = True) -> RaceExample:
     """Example `number` of the corpus with this seed."""
     random = Random(f"race/{seed}/{number}")
     rules, scripts = _race(corpus.races[0] if len(corpus.races) == 1 else random.choice(corpus.races))
@@ -71,10 +71,10 @@ def example(corpus: RaceCorpus, seed: int, number: int, *, compact: bool = True)
         code = parent.code if found else rules.baseline
         parent = Parent(code, parent.message)
     (asked,) = prompts.proposal(rules, parent, hardware.here(), direct=True, compact=compact)
-    return Example(parent, asked["content"], found.reply(), found.entry.name)
+    return RaceExample(parent, asked["content"], found.reply(), found.entry.name)
 
 
-def batches(corpus: RaceCorpus, reading: Reading, batch_tokens: int, workers: int = 0) -> Iterator[Batch]:
+def batches(corpus: RaceCorpus, reading: Reading, batch_tokens: int, workers: int = 0) -> Iterator[TokenBatch]:
     """Batches of at most `batch_tokens` places, padding included, without end, in an order that the seed fixes."""
     return plain.batches(reading, batch_tokens, workers, partial(_Encoder, corpus, reading))
 

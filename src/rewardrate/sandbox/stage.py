@@ -40,7 +40,7 @@ PATIENT = replace(LIMITS, seconds=10 * LIMIT)
 
 
 @dataclass(frozen=True)
-class Judgement:
+class AttackJudgement:
     """Whether the box held, and if not, why."""
 
     attack: Attack
@@ -100,7 +100,7 @@ class Stage:
             listener.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def judge(self, attack: Attack, level: str | None = None) -> Judgement:
+    def judge(self, attack: Attack, level: str | None = None) -> AttackJudgement:
         """Run the attack and look at what it did.
 
         One that was late and nothing else is tried once more, and one that ran out of time with ten times as much: a
@@ -116,7 +116,7 @@ class Stage:
                 break
         return judgement
 
-    def _try(self, attack: Attack, level: str | None, limits: Limits = LIMITS) -> Judgement:
+    def _try(self, attack: Attack, level: str | None, limits: Limits = LIMITS) -> AttackJudgement:
         names = {
             "ANSWERS": str(self.answers),
             "OTHER": str(self.other),
@@ -142,7 +142,7 @@ class Stage:
             clock=attack.clock or self.clock,
         )
         why = self._damage(attack, result)
-        return Judgement(attack, not why, why, result)
+        return AttackJudgement(attack, not why, why, result)
 
     def _damage(self, attack: Attack, result: Result) -> str:
         """What went wrong, or nothing."""

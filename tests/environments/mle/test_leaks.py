@@ -147,3 +147,12 @@ def test_a_smooth_series_is_no_leak(task, tmp_path):
     time = np.arange(2 * N)
     rows = pd.DataFrame({"id": time, "y": np.sin(time / 40), "noise": DRAWS.normal(size=2 * N)})
     assert failed(made(task, tmp_path, rows[:N], rows[N:].reset_index(drop=True))) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_copy_of_answers_with_a_few_huge_ones_is_a_copy(seed):
+    """Of 200 rows half are fitted on; an answer beyond all of them must not hide what the others say."""
+    answers = pd.Series(np.random.default_rng(seed).pareto(0.8, size=200))
+    half = np.arange(200) % 2 == 0
+    told = leaks._Answers(answers[half], answers[~half]).skill(answers[half], answers[~half])
+    assert told > leaks.MOST_SKILL["numbers"]

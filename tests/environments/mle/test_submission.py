@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fuzz import fuzz
-from rewardrate.environments.mle.submission import Form, Refused, form_of, read
+from rewardrate.environments.mle.submission import Form, SubmissionRefused, form_of, read
 
 FORM = Form(("id", "a", "b"), ("r1", "r2", "r3"), frozenset({"a", "b"}))
 GOOD = b"id,a,b\nr1,1,2\nr2,3,4\nr3,5,6\n"
@@ -56,7 +56,7 @@ def test_windows_line_ends_a_byte_order_mark_quotes_and_blank_lines_do_no_harm()
     ],
 )
 def test_every_defect_has_its_own_message(data, why):
-    with pytest.raises(Refused, match=why.replace("(", r"\(")):
+    with pytest.raises(SubmissionRefused, match=why.replace("(", r"\(")):
         read(data, FORM)
 
 
@@ -69,7 +69,7 @@ def test_the_form_tells_numbers_from_words():
 
 
 def test_a_blank_word_is_a_missing_value():
-    with pytest.raises(Refused, match="column 'label' has a missing value"):
+    with pytest.raises(SubmissionRefused, match="column 'label' has a missing value"):
         read(b"id,label\na, \n", form_of(b"id,label\na,cat\n"))
 
 
@@ -96,7 +96,7 @@ HOSTILE = st.one_of(
 def test_hostile_bytes_are_read_whole_or_refused_in_one_sentence(data):
     try:
         found = read(data, FORM)
-    except Refused as refused:
+    except SubmissionRefused as refused:
         assert str(refused)
         assert len(str(refused)) < 400
         assert "\n" not in str(refused)
@@ -128,7 +128,7 @@ def test_what_was_written_is_what_is_read(order, values):
 def test_a_header_of_many_columns_takes_no_longer_than_its_length(header):
     form = Form(("id", "p"), tuple(map(str, range(4_000))), frozenset(("p",)))
     start = time.process_time()
-    with pytest.raises(Refused, match="column"):
+    with pytest.raises(SubmissionRefused, match="column"):
         read(f"{header}\n1,2\n".encode(), form)
     assert time.process_time() - start < 10, "compared with one another the names take 40 s; one by one, a tenth"
 

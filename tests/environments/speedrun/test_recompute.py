@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rewardrate.environments.speedrun import recompute, shards  # noqa: E402
-from rewardrate.environments.speedrun.recompute import Model, Refused, operations, shape_of  # noqa: E402
+from rewardrate.environments.speedrun.recompute import ProgramRefused, SavedModel, operations, shape_of  # noqa: E402
 
 VOCABULARY, BATCH, LENGTH, COUNT = 11, 32, 8, 8 * 64
 REQUEST = {"device": "cpu", "tokens": COUNT, "open": ["open.bin"], "hidden": [], "probes": 1, "seed": 0, "workers": 1}
@@ -113,7 +113,7 @@ def tokens():
 
 def test_the_loss_is_the_mean_cross_entropy_over_exactly_the_tokens(tmp_path, tokens):
     module = Bigram()
-    model = Model(saved(module, tmp_path / "m.pt"), "cpu")
+    model = SavedModel(saved(module, tmp_path / "m.pt"), "cpu")
     expected = torch.nn.functional.cross_entropy(module(tokens[:COUNT]), tokens[1 : COUNT + 1]).item()
     assert model.loss(tokens, COUNT, seed=3) == pytest.approx(expected, abs=1e-6)
     assert model.step == 20
@@ -122,15 +122,15 @@ def test_the_loss_is_the_mean_cross_entropy_over_exactly_the_tokens(tmp_path, to
 
 
 def test_looking_ahead_is_seen(tmp_path, tokens):
-    assert Model(saved(Ahead(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
+    assert SavedModel(saved(Ahead(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
 
 
 def test_looking_at_other_windows_of_the_call_is_seen(tmp_path, tokens):
-    assert Model(saved(Neighbours(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
+    assert SavedModel(saved(Neighbours(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
 
 
 def test_more_probes_than_windows_look_at_every_window_again(tmp_path):
-    model = Model(saved(Bigram(), tmp_path / "m.pt", (4, LENGTH)), "cpu")
+    model = SavedModel(saved(Bigram(), tmp_path / "m.pt", (4, LENGTH)), "cpu")
     calls = list(model._calls(13, 40, torch.Generator().manual_seed(0)))
     assert all(len(part) == 4 for part, _ in calls)
     seen = torch.cat([part for part, _ in calls]).bincount(minlength=13)
@@ -142,7 +142,7 @@ def test_more_probes_than_windows_look_at_every_window_again(tmp_path):
 @pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
 def test_nothing_that_a_program_writes_down_is_there_at_the_next_call(tmp_path, tokens, alias):
     module = Learning(alias)
-    model = Model(saved(module, tmp_path / "m.pt"), "cpu")
+    model = SavedModel(saved(module, tmp_path / "m.pt"), "cpu")
     plain = torch.nn.functional.cross_entropy((module.table + 5 * module.seen)[tokens[:COUNT]], tokens[1 : COUNT + 1])
     assert model.loss(tokens, COUNT, seed=3) == pytest.approx(plain.item(), abs=1e-5)
     assert model.leak(tokens, COUNT, 64, seed=3) == 0.0
@@ -163,7 +163,7 @@ def test_freed_memory_of_an_earlier_call_is_not_to_be_had(tmp_path, tokens):
             return self.table[tokens] + left.sum()
 
     for module in (Left(), Finds()):
-        model = Model(saved(module, tmp_path / "m.pt"), "cpu")
+        model = SavedModel(saved(module, tmp_path / "m.pt"), "cpu")
         model.loss(tokens, COUNT, seed=3)
         assert (model.leak(tokens, COUNT, 64, seed=3), model.drift()) == (0.0, 0.0)
 
@@ -175,13 +175,13 @@ def test_where_a_program_runs_there_are_no_tokens_but_those_of_its_call(tmp_path
     """A program that reads beyond its tensors would find them, and with them what comes after the place of a probe."""
 
     def searched(model, inputs):
-        raise Refused(f"found {len(_marked_tokens())}")
+        raise ProgramRefused(f"found {len(_marked_tokens())}")
 
-    monkeypatch.setattr(Model, "_logits", searched)
-    model = Model(saved(Bigram(), tmp_path / "m.pt"), "cpu")
+    monkeypatch.setattr(SavedModel, "_logits", searched)
+    model = SavedModel(saved(Bigram(), tmp_path / "m.pt"), "cpu")
     tokens = torch.arange(COUNT + 1) + (int.from_bytes(MARK, "little", signed=True) << 16)
     assert len(_marked_tokens()) >= COUNT
-    with pytest.raises(Refused) as found:
+    with pytest.raises(ProgramRefused) as found:
         model.loss(tokens, COUNT, seed=3)
     assert BATCH * LENGTH <= int(str(found.value).split()[1]) < BATCH * LENGTH + 10, "the mark stands in a few places"
 
@@ -213,12 +213,12 @@ def test_operators_that_believe_their_indices_are_refused(tmp_path, reads):
         def forward(self, tokens):
             return self.table[tokens] + reads(tokens[0].float())[0]
 
-    with pytest.raises(Refused, match="which a traced program has no need of"):
-        Model(saved(Reads(), tmp_path / "m.pt"), "cpu")
+    with pytest.raises(ProgramRefused, match="which a traced program has no need of"):
+        SavedModel(saved(Reads(), tmp_path / "m.pt"), "cpu")
 
 
 def test_models_may_be_let_go_in_any_order_while_others_stay(tmp_path, tokens):
-    one, two, three = (Model(saved(Bigram(), tmp_path / "m.pt"), "cpu") for _ in range(3))
+    one, two, three = (SavedModel(saved(Bigram(), tmp_path / "m.pt"), "cpu") for _ in range(3))
     del one
     assert two.loss(tokens, COUNT, seed=3) == three.loss(tokens, COUNT, seed=3)
     del two
@@ -248,8 +248,8 @@ AHEAD = {
 
 @pytest.mark.parametrize(("bonus", "marked"), AHEAD.values(), ids=AHEAD)
 def test_every_use_of_the_next_token_shows_as_a_gain(tmp_path, tokens, bonus, marked):
-    model = Model(saved(Boosted(bonus, marked), tmp_path / "m.pt"), "cpu")
-    plain = Model(saved(Bigram(), tmp_path / "plain.pt"), "cpu")
+    model = SavedModel(saved(Boosted(bonus, marked), tmp_path / "m.pt"), "cpu")
+    plain = SavedModel(saved(Bigram(), tmp_path / "plain.pt"), "cpu")
     better = plain.loss(tokens, COUNT, seed=3) - model.loss(tokens, COUNT, seed=3)
     assert better > 0.0005
     assert model.leak(tokens, COUNT, 512, seed=3) > 0.001
@@ -258,7 +258,7 @@ def test_every_use_of_the_next_token_shows_as_a_gain(tmp_path, tokens, bonus, ma
 
 
 def test_the_token_after_a_place_is_replaced_by_any_other_and_never_by_itself(tmp_path, tokens):
-    model = Model(saved(Bigram(), tmp_path / "m.pt"), "cpu")
+    model = SavedModel(saved(Bigram(), tmp_path / "m.pt"), "cpu")
     inputs, _ = model._windows(tokens, COUNT)
     generator, place = torch.Generator().manual_seed(0), torch.full((BATCH, 1), 3)
     steps = torch.zeros(VOCABULARY, dtype=torch.int64)
@@ -283,14 +283,14 @@ def test_too_few_windows_are_refused(tmp_path, monkeypatch, tokens):
 
 
 def test_a_program_that_ends_its_process_is_refused_and_nothing_else_ends():
-    with pytest.raises(Refused, match=r"ended the process that evaluates it \(3\)"):
+    with pytest.raises(ProgramRefused, match=r"ended the process that evaluates it \(3\)"):
         recompute.apart(lambda: os._exit(3))
-    with pytest.raises(Refused, match=r"\(-9\)"):
+    with pytest.raises(ProgramRefused, match=r"\(-9\)"):
         recompute.apart(lambda: bytes(os.kill(os.getpid(), 9) or 0))
 
 
 def test_another_answer_the_second_time_is_seen(tmp_path, tokens):
-    model = Model(saved(Restless(), tmp_path / "m.pt"), "cpu")
+    model = SavedModel(saved(Restless(), tmp_path / "m.pt"), "cpu")
     model.loss(tokens, COUNT, seed=3)
     assert model.drift() > 0.02
 
@@ -303,18 +303,18 @@ def test_writing_in_place_to_what_was_just_computed_is_allowed(tmp_path, tokens)
             x[:, 0] = 0
             return x
 
-    model = Model(saved(InPlace(), tmp_path / "m.pt"), "cpu")
+    model = SavedModel(saved(InPlace(), tmp_path / "m.pt"), "cpu")
     model.loss(tokens, COUNT, seed=3)
     assert model.drift() == 0.0
 
 
 def test_scored_and_probed_calls_cannot_be_told_apart(tmp_path, tokens):
-    model = Model(saved(Scored(), tmp_path / "m.pt", (13, LENGTH)), "cpu")
+    model = SavedModel(saved(Scored(), tmp_path / "m.pt", (13, LENGTH)), "cpu")
     assert model.leak(tokens, COUNT, 5, seed=3) > 0.1, "a call of 13 windows holds 13, however few are to be probed"
 
 
 def test_a_call_that_is_not_full_counts_every_window_once(tmp_path, tokens):
-    small, large = (Model(saved(Bigram(), tmp_path / "m.pt", (size, LENGTH)), "cpu") for size in (16, 40))
+    small, large = (SavedModel(saved(Bigram(), tmp_path / "m.pt", (size, LENGTH)), "cpu") for size in (16, 40))
     assert small.loss(tokens, COUNT, seed=3) == pytest.approx(large.loss(tokens, COUNT, seed=4), abs=1e-6)
 
 
@@ -322,8 +322,8 @@ def test_hooks_of_a_saved_program_never_run(tmp_path):
     module = Hooked()
     module.register_forward_hook(better)
     torch.jit.script(module).save(str(tmp_path / "m.pt"), _extra_files={"shape": f"{BATCH} {LENGTH}", "step": "1"})
-    with pytest.raises(Refused, match="before or after it is called"):
-        Model(str(tmp_path / "m.pt"), "cpu")
+    with pytest.raises(ProgramRefused, match="before or after it is called"):
+        SavedModel(str(tmp_path / "m.pt"), "cpu")
 
 
 def test_an_archive_that_two_readers_read_differently_is_refused(tmp_path):
@@ -332,8 +332,8 @@ def test_an_archive_that_two_readers_read_differently_is_refused(tmp_path):
         name = next(name for name in archive.namelist() if "/code/" in name)
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr(name, "")
-    with pytest.raises(Refused, match="two files of one name"):
-        Model(path, "cpu")
+    with pytest.raises(ProgramRefused, match="two files of one name"):
+        SavedModel(path, "cpu")
 
 
 def test_memory_that_others_left_behind_is_not_to_be_had(tmp_path):
@@ -341,8 +341,8 @@ def test_memory_that_others_left_behind_is_not_to_be_had(tmp_path):
         def forward(self, tokens):
             return self.table[tokens] + torch.empty(VOCABULARY)
 
-    with pytest.raises(Refused, match="aten::empty"):
-        Model(saved(Left(), tmp_path / "m.pt"), "cpu")
+    with pytest.raises(ProgramRefused, match="aten::empty"):
+        SavedModel(saved(Left(), tmp_path / "m.pt"), "cpu")
 
 
 def test_only_straight_line_programs_are_run(tmp_path):
@@ -362,7 +362,7 @@ def test_only_straight_line_programs_are_run(tmp_path):
             return x
 
     for module, word in ((Loop(), "prim::Loop"), (File(), "aten::from_file"), (Printing(), "prim::Print")):
-        with pytest.raises(Refused, match=word):
+        with pytest.raises(ProgramRefused, match=word):
             operations(torch.jit.script(module).inlined_graph)
 
 
@@ -370,20 +370,20 @@ def test_code_that_runs_on_loading_is_refused(tmp_path):
     path = tmp_path / "m.pt"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("m/code/__torch__.py", "def __setstate__(self): pass")
-    with pytest.raises(Refused, match="when it is loaded"):
-        Model(str(path), "cpu")
+    with pytest.raises(ProgramRefused, match="when it is loaded"):
+        SavedModel(str(path), "cpu")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("m/data.pkl", "")
-    with pytest.raises(Refused, match="not a traced program"):
-        Model(str(path), "cpu")
+    with pytest.raises(ProgramRefused, match="not a traced program"):
+        SavedModel(str(path), "cpu")
     path.write_bytes(b"no archive")
-    with pytest.raises(Refused, match="not an archive"):
-        Model(str(path), "cpu")
+    with pytest.raises(ProgramRefused, match="not an archive"):
+        SavedModel(str(path), "cpu")
 
 
 @pytest.mark.parametrize("text", ["", "1", "1 2 3", "a b", "0 8", "4 1", "99999 99999", "-1 8", "4 123456789"])
 def test_a_shape_must_be_two_sensible_numbers(text):
-    with pytest.raises(Refused, match="its shape is"):
+    with pytest.raises(ProgramRefused, match="its shape is"):
         shape_of(text)
 
 
@@ -401,8 +401,8 @@ def test_what_is_returned_must_be_finite_logits_of_every_token(tmp_path, tokens)
             return self.table[tokens] / 0 * 0
 
     for module, words in ((Narrow(), "3 logits"), (Flat(), "must return logits"), (Broken(), "not finite")):
-        with pytest.raises(Refused, match=words):
-            Model(saved(module, tmp_path / "m.pt"), "cpu").loss(tokens, COUNT, seed=0)
+        with pytest.raises(ProgramRefused, match=words):
+            SavedModel(saved(module, tmp_path / "m.pt"), "cpu").loss(tokens, COUNT, seed=0)
 
 
 def test_a_request_is_answered_in_the_file_it_names(tmp_path, monkeypatch, tokens):

@@ -34,7 +34,7 @@ def test_a_script_without_scikit_learn_starts_sooner():
 
 def test_fewer_rows_are_faster_and_a_little_worse():
     forest = next(family for family in models.TABULAR if family.name == "RandomForestRegressor")
-    whole = table(model=models.Model(forest, (("n_estimators", "100"),)))
+    whole = table(model=models.ModelTemplate(forest, (("n_estimators", "100"),)))
     part = replace(whole, rows="sample", count=1000)
     assert estimates.seconds(DIAMONDS, part) < estimates.seconds(DIAMONDS, whole)
     assert 0 < estimates.merit(DIAMONDS, part) < estimates.merit(DIAMONDS, whole) <= 1

@@ -28,11 +28,11 @@ def test_a_drawn_model_can_give_the_answer(answer):
 
 def test_the_text_of_a_model_is_its_constructor_call():
     ridge = next(family for family in FAMILIES if family.name == "Ridge")
-    assert models.Model(ridge, (("alpha", "1.0"),)).text == "Ridge(alpha=1.0)"
-    assert models.Model(ridge, ()).text == "Ridge()"
+    assert models.ModelTemplate(ridge, (("alpha", "1.0"),)).text == "Ridge(alpha=1.0)"
+    assert models.ModelTemplate(ridge, ()).text == "Ridge()"
 
 
 def test_more_trees_cost_more():
     forest = next(family for family in FAMILIES if family.name == "RandomForestRegressor")
-    few, many = (models.Model(forest, (("n_estimators", size),)).seconds(10_000, 10) for size in ("10", "500"))
+    few, many = (models.ModelTemplate(forest, (("n_estimators", size),)).seconds(10_000, 10) for size in ("10", "500"))
     assert many == pytest.approx(50 * few)

@@ -1,8 +1,8 @@
-from rewardrate.pretraining.corpus.source import Source, listed
+from rewardrate.pretraining.corpus.source import SourceWriter, listed
 
 
 def test_imports_are_gathered_once_and_come_first():
-    source = Source()
+    source = SourceWriter()
     source.use("pd", "csv", "pd")
     source.sklearn("linear_model", "Ridge")
     source.sklearn("linear_model", "Lasso")

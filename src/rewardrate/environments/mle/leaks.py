@@ -133,10 +133,18 @@ class _Answers:
         if not smooth:
             return _rank_correlation(asked, self.truth) ** 2
         means = np.bincount(at, self.known) / np.bincount(at)
-        guesses = [_nearest(places, means, asked, means.mean())]
+        every = np.ones(len(asked), bool)
+        guesses = [(_nearest(places, means, asked, means.mean()), every)]
         if values.dtype.kind in "iuf":
-            guesses.append(np.where(np.isfinite(asked), np.interp(asked, places, means), means.mean()))
-        return max(0.0, *(float(1 - np.mean((guess - self.truth) ** 2) / np.var(self.truth)) for guess in guesses))
+            between = np.where(np.isfinite(asked), np.interp(asked, places, means), means.mean())
+            # Beyond the known values nothing can be interpolated, and one far answer there would hide a plain copy.
+            guesses += [(between, every), (between, (asked >= places[0]) & (asked <= places[-1]))]
+        return max(0.0, *(_explained(guess[rows], self.truth[rows]) for guess, rows in guesses))
+
+
+def _explained(guess: Any, truth: Any) -> float:
+    """1 - squared error / variance of the truth; 0 of fewer than ten rows or where nothing varies."""
+    return float(1 - np.mean((guess - truth) ** 2) / np.var(truth)) if len(truth) >= 10 and np.ptp(truth) > 0 else 0.0
 
 
 def _words(values: Any) -> Any:

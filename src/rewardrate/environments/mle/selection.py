@@ -54,11 +54,11 @@ class Branch:
     opened: int
     end: int
     indent: str
-    parts: list[Leaf | Block]
+    parts: list[Leaf | CodeBlock]
 
 
 @dataclass
-class Block:
+class CodeBlock:
     """A statement that holds others: its branches in order, nothing between them."""
 
     start: int
@@ -154,7 +154,7 @@ class _Script:
         return [0, *accumulate(place in chosen for place in range(len(self.leaves)))]
 
     def _written(
-        self, parts: Sequence[Leaf | Block], at: int, end: int, indent: str, before: Sequence[int]
+        self, parts: Sequence[Leaf | CodeBlock], at: int, end: int, indent: str, before: Sequence[int]
     ) -> Iterator[str]:
         """`before[place]` is how many of the leaves above that place are kept."""
         empty = True
@@ -182,7 +182,9 @@ class _Script:
 
     # ---- cutting
 
-    def _cut(self, body: Sequence[ast.stmt], start: int, end: int, within: tuple[ast.stmt, ...]) -> list[Leaf | Block]:
+    def _cut(
+        self, body: Sequence[ast.stmt], start: int, end: int, within: tuple[ast.stmt, ...]
+    ) -> list[Leaf | CodeBlock]:
         """The lines from `start` to `end` cut where a statement of this body begins on a line of its own."""
         groups: list[tuple[int, list[ast.stmt]]] = []
         reach = 0
@@ -196,7 +198,7 @@ class _Script:
         ends = [top for top, _ in groups[1:]] + [end] * bool(groups)
         return [self._part(top, until, group, within) for (top, group), until in zip(groups, ends, strict=True)]
 
-    def _part(self, start: int, end: int, group: list[ast.stmt], within: tuple[ast.stmt, ...]) -> Leaf | Block:
+    def _part(self, start: int, end: int, group: list[ast.stmt], within: tuple[ast.stmt, ...]) -> Leaf | CodeBlock:
         bodies = self._bodies(group[0]) if len(group) == 1 and end - start > SMALL_BLOCK else []
         place = len(self.leaves)
         if not bodies:
@@ -213,7 +215,7 @@ class _Script:
         places = range(place, len(self.leaves))
         if isinstance(group[0], Scope):
             self.functions[id(group[0])] = places
-        return Block(branches[0].start, end, branches, places)
+        return CodeBlock(branches[0].start, end, branches, places)
 
     def _declarations(self) -> Iterator[tuple[int, range]]:
         """Leaves with a `global` or `nonlocal`, and the leaves that would mean something else without them."""

@@ -18,7 +18,7 @@ SHOWN = 5
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
-class Refused(ValueError):
+class SubmissionRefused(ValueError):
     """A submission that cannot be graded; the message says why and what would be right."""
 
 
@@ -63,16 +63,16 @@ def form_of(sample: bytes, numeric: Sequence[str] | None = None) -> Form:
 
 def _text(data: bytes, form: Form) -> str:
     if not data.strip():
-        raise Refused("submission.csv is empty")
+        raise SubmissionRefused("submission.csv is empty")
     if len(data) > form.most_bytes:
         rule = f"at most {form.most_bytes:,} are read for {len(form.ids):,} rows"
-        raise Refused(f"submission.csv has {len(data):,} bytes; {rule}")
+        raise SubmissionRefused(f"submission.csv has {len(data):,} bytes; {rule}")
     if b"\x00" in data:
-        raise Refused("submission.csv is not a text file: it has NUL bytes")
+        raise SubmissionRefused("submission.csv is not a text file: it has NUL bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Refused(f"submission.csv is not UTF-8 text (byte {error.start})") from None
+        raise SubmissionRefused(f"submission.csv is not UTF-8 text (byte {error.start})") from None
 
 
 def _rows(text: str, form: Form) -> list[list[str]]:
@@ -88,35 +88,39 @@ def _rows(text: str, form: Form) -> list[list[str]]:
             if not row:
                 continue
             if len(row) != len(header):
-                raise Refused(f"line {reader.line_num} has {len(row)} values, the header has {len(header)}")
+                raise SubmissionRefused(f"line {reader.line_num} has {len(row)} values, the header has {len(header)}")
             if max(map(len, row)) > CELL_CHARACTERS:
-                raise Refused(f"line {reader.line_num} has a value of more than {CELL_CHARACTERS:,} characters")
+                raise SubmissionRefused(
+                    f"line {reader.line_num} has a value of more than {CELL_CHARACTERS:,} characters"
+                )
             rows.append([row[place] for place in places])
             if len(rows) > len(form.ids):
-                raise Refused(f"there are more rows than the {len(form.ids):,} of the test set")
+                raise SubmissionRefused(f"there are more rows than the {len(form.ids):,} of the test set")
     except csv.Error as error:
-        raise Refused(f"line {reader.line_num} is not valid CSV: {error}") from None
+        raise SubmissionRefused(f"line {reader.line_num} is not valid CSV: {error}") from None
     except StopIteration:
-        raise Refused("submission.csv has no header") from None
+        raise SubmissionRefused("submission.csv has no header") from None
     if len(rows) < len(form.ids):
-        raise Refused(f"there are {len(rows):,} rows; the test set has {len(form.ids):,}")
+        raise SubmissionRefused(f"there are {len(rows):,} rows; the test set has {len(form.ids):,}")
     return rows
 
 
 def _check_header(header: list[str], form: Form) -> None:
     wanted = ",".join(form.columns[:SHOWN]) + (",..." if len(form.columns) > SHOWN else "")
     if "" in header or any(name.startswith("Unnamed:") for name in header):
-        raise Refused(f"a column has no name (an index was written?); the header must be {wanted}; use index=False")
+        raise SubmissionRefused(
+            f"a column has no name (an index was written?); the header must be {wanted}; use index=False"
+        )
     counts, known = Counter(header), set(form.columns)
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
-        raise Refused(f"column {_some(twice)} stands twice; the header must be {wanted}")
+        raise SubmissionRefused(f"column {_some(twice)} stands twice; the header must be {wanted}")
     missing = [name for name in form.columns if name not in counts]
     if missing:
-        raise Refused(f"column {_some(missing)} is missing; the header must be {wanted}")
+        raise SubmissionRefused(f"column {_some(missing)} is missing; the header must be {wanted}")
     extra = [name for name in header if name not in known]
     if extra:
-        raise Refused(f"column {_some(extra)} does not belong there; the header must be {wanted}")
+        raise SubmissionRefused(f"column {_some(extra)} does not belong there; the header must be {wanted}")
 
 
 def _order(rows: list[list[str]], form: Form) -> list[int]:
@@ -126,9 +130,9 @@ def _order(rows: list[list[str]], form: Form) -> list[int]:
     for at, row in enumerate(rows):
         key = row[0].strip()
         if key not in known:
-            raise Refused(f"{name} {_short(key)} is not in the test set")
+            raise SubmissionRefused(f"{name} {_short(key)} is not in the test set")
         if key in places:
-            raise Refused(f"{name} {_short(key)} stands twice")
+            raise SubmissionRefused(f"{name} {_short(key)} stands twice")
         places[key] = at
     return [places[key] for key in form.ids]  # as many rows as ids, all known, none twice: none is missing
 
@@ -137,14 +141,14 @@ def _numbers(name: str, cells: list[str], ids: Sequence[str]) -> list[float]:
     values = []
     for key, cell in zip(ids, cells, strict=True):
         if cell.strip().lower() in ("", "nan", "na", "none", "null", "<na>"):
-            raise Refused(f"column {_short(name)} has a missing value (row {_short(key)})")
+            raise SubmissionRefused(f"column {_short(name)} has a missing value (row {_short(key)})")
         if cell.strip().lower().lstrip("+-") in ("inf", "infinity"):
-            raise Refused(f"column {_short(name)} has an infinite value (row {_short(key)})")
+            raise SubmissionRefused(f"column {_short(name)} has an infinite value (row {_short(key)})")
         if not NUMBER.fullmatch(cell):
-            raise Refused(f"column {_short(name)} must hold numbers; row {_short(key)} has {_short(cell)}")
+            raise SubmissionRefused(f"column {_short(name)} must hold numbers; row {_short(key)} has {_short(cell)}")
         value = float(cell)
         if not math.isfinite(value):
-            raise Refused(f"column {_short(name)} has an infinite value (row {_short(key)})")
+            raise SubmissionRefused(f"column {_short(name)} has an infinite value (row {_short(key)})")
         values.append(value)
     return values
 
@@ -152,7 +156,7 @@ def _numbers(name: str, cells: list[str], ids: Sequence[str]) -> list[float]:
 def _words(name: str, cells: list[str], ids: Sequence[str]) -> list[str]:
     for key, cell in zip(ids, cells, strict=True):
         if not cell.strip():
-            raise Refused(f"column {_short(name)} has a missing value (row {_short(key)})")
+            raise SubmissionRefused(f"column {_short(name)} has a missing value (row {_short(key)})")
     return [cell.strip() for cell in cells]
 
 

@@ -147,7 +147,7 @@ class Task:
         """
         try:
             columns = submission.read(data, self.form)
-        except submission.Refused as refused:
+        except submission.SubmissionRefused as refused:
             return Grade(False, None, str(refused))
         try:
             score = self._score(columns, split)

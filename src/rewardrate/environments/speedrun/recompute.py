@@ -58,7 +58,7 @@ REPEAT_TOLERANCE = 1e-3
 LEAST_WINDOWS = 64  # fewer are too few to draw other ones from, and to draw many places in
 
 
-class Refused(ValueError):
+class ProgramRefused(ValueError):
     """The saved model breaks a rule."""
 
 
@@ -93,7 +93,7 @@ def _unfit(device: str) -> str:
         torch._C._jit_set_texpr_fuser_enabled(False)  # compiles kernels for a single pass
     try:
         apart(lambda: bytes(torch.zeros(1, device=device).cpu().numpy().tobytes()))
-    except Refused as error:
+    except ProgramRefused as error:
         return str(error).partition("does not run: ")[2] or str(error)
     return ""
 
@@ -102,7 +102,7 @@ def _answer_apart(request: dict[str, Any], check: dict[str, Any]) -> dict[str, A
     """The answer to one check, from a process that has seen no tokens of an earlier one."""
     try:
         found: dict[str, Any] = json.loads(apart(lambda: json.dumps(_answer(request, check)).encode()))
-    except Refused as error:
+    except ProgramRefused as error:
         return {"problem": str(error)}
     return found
 
@@ -117,14 +117,14 @@ def _answer(request: dict[str, Any], check: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fill(found: dict[str, Any], request: dict[str, Any], check: dict[str, Any]) -> None:
-    model = Model(os.path.join("data", "models", check["file"]), request["device"], request["workers"])
+    model = SavedModel(os.path.join("data", "models", check["file"]), request["device"], request["workers"])
     found["step"] = model.step
     count = request["tokens"]
     if count % model.length:
-        raise Refused(f"sequences of {model.length} tokens do not divide the {count:,} validation tokens")
+        raise ProgramRefused(f"sequences of {model.length} tokens do not divide the {count:,} validation tokens")
     if count // model.length < LEAST_WINDOWS:
         rule = f"of the {count:,} validation tokens that is {count // model.length}, and {LEAST_WINDOWS} are needed"
-        raise Refused(f"its sequences have {model.length:,} tokens; {rule}")
+        raise ProgramRefused(f"its sequences have {model.length:,} tokens; {rule}")
     tokens = read_tokens(request["open"])
     found["open_loss"] = model.loss(tokens, count, request["seed"])
     if check["final"]:
@@ -136,7 +136,7 @@ def _fill(found: dict[str, Any], request: dict[str, Any], check: dict[str, Any])
     found["drift"] = model.drift()
 
 
-class Model:
+class SavedModel:
     """A saved program and the shape it was traced for.
 
     The program is loaded and looked at here, and run in processes that end with their answer: whatever it writes to
@@ -270,9 +270,9 @@ class Model:
         numbers = torch.frombuffer(bytearray(b"".join(contents)), dtype=torch.float32)
         sizes = [targets.numel() for _, targets in calls]
         if [len(one) for one in contents] != [4 * sum(sizes[at : at + group]) for at in range(0, len(calls), group)]:
-            raise Refused("the saved model got at the process that evaluates it")
+            raise ProgramRefused("the saved model got at the process that evaluates it")
         if not bool(torch.isfinite(numbers).all()):
-            raise Refused("the saved model returns numbers that are not finite")
+            raise ProgramRefused("the saved model returns numbers that are not finite")
         found = [one.view(targets.shape) for one, (_, targets) in zip(numbers.split(sizes), calls, strict=True)]
         if self._first is None:
             self._first = (*calls[0], found[0])
@@ -288,7 +288,7 @@ class Model:
             channel.sendall(b".")
             targets = torch.frombuffer(bytearray(_received(channel, size)), dtype=torch.int64).view(-1, self.length)
             if logits.size(2) <= int(targets.max()):
-                raise Refused(f"the saved model has {logits.size(2)} logits, and there are more tokens")
+                raise ProgramRefused(f"the saved model has {logits.size(2)} logits, and there are more tokens")
             log_q = torch.log_softmax(logits.float(), dim=-1).gather(2, targets.to(self.device)[..., None])
             found.append(bytes(log_q.cpu().contiguous().numpy().tobytes()))
         channel.sendall(b"+" + b"".join(found))
@@ -297,7 +297,7 @@ class Model:
         program = self.program if self.device.type == "cpu" else self._loaded(self.device)
         logits = program.forward(inputs.to(self.device))  # what was looked at, and no hook around it
         if not isinstance(logits, self._torch.Tensor) or logits.dim() != 3 or logits.shape[:2] != inputs.shape:
-            raise Refused("the saved model must return logits: sequences x positions x vocabulary")
+            raise ProgramRefused("the saved model must return logits: sequences x positions x vocabulary")
         return logits
 
 
@@ -410,15 +410,15 @@ def _last_words(channel: socket.socket) -> bytes:
 
 def _believed(answer: bytes, code: int) -> bytes:
     if code or answer[:1] not in (b"+", b"-"):
-        raise Refused(f"the saved model ended the process that evaluates it ({code})")
+        raise ProgramRefused(f"the saved model ended the process that evaluates it ({code})")
     if answer[:1] == b"-":
-        raise Refused(answer[1:].decode("utf-8", "replace"))
+        raise ProgramRefused(answer[1:].decode("utf-8", "replace"))
     return answer[1:]
 
 
 def _words(error: BaseException) -> str:
     """What is told of an exception that evaluating a model raised."""
-    if isinstance(error, Refused):
+    if isinstance(error, ProgramRefused):
         return str(error)
     lines = str(error).strip().splitlines() or [""]
     return f"the saved model does not run: {type(error).__name__}: {lines[-1][:300]}"
@@ -440,10 +440,10 @@ def shape_of(text: str) -> tuple[int, int]:
     """(sequences, positions) of one call, as the file states it."""
     words = text.split()
     if len(words) != 2 or not all(word.isdigit() and len(word) < 8 for word in words):
-        raise Refused(f"its shape is {text[:40]!r}, and it must be two whole numbers")
+        raise ProgramRefused(f"its shape is {text[:40]!r}, and it must be two whole numbers")
     batch, length = map(int, words)
     if batch < 1 or length < 2 or batch * length > MOST_TOKENS:
-        raise Refused(f"its shape is {batch} x {length}, and it must hold 2 to {MOST_TOKENS:,} tokens")
+        raise ProgramRefused(f"its shape is {batch} x {length}, and it must hold 2 to {MOST_TOKENS:,} tokens")
     return batch, length
 
 
@@ -457,16 +457,16 @@ def rewritten(path: str) -> bytes:
         with zipfile.ZipFile(path) as given, zipfile.ZipFile(made, "w") as archive:
             names = given.namelist()
             if len(set(names)) < len(names):
-                raise Refused("the saved model holds two files of one name")
+                raise ProgramRefused("the saved model holds two files of one name")
             if not any("/code/" in name for name in names):
-                raise Refused("the saved model is not a traced program")
+                raise ProgramRefused("the saved model is not a traced program")
             for name in names:
                 content = given.read(name)
                 if "/code/" in name and any(word in content for word in HOOKS):
-                    raise Refused("the saved model runs code when it is loaded, or before or after it is called")
+                    raise ProgramRefused("the saved model runs code when it is loaded, or before or after it is called")
                 archive.writestr(name, content)
     except (zipfile.BadZipFile, zlib.error, EOFError):
-        raise Refused("the saved model is not an archive") from None
+        raise ProgramRefused("the saved model is not an archive") from None
     return made.getvalue()
 
 
@@ -476,7 +476,7 @@ def operations(graph: Any) -> None:
         space, _, name = node.kind().partition("::")
         known = space == "aten" and name not in REFUSED and not any(part in name for part in REFUSED_PARTS)
         if not known and not (space == "prim" and name in PRIM):
-            raise Refused(f"the saved model uses {node.kind()}, which a traced program has no need of")
+            raise ProgramRefused(f"the saved model uses {node.kind()}, which a traced program has no need of")
 
 
 def _word(value: Any) -> str:

@@ -31,7 +31,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Finding:
+class LossFinding:
     """What came of recomputing the claims of one attempt."""
 
     problem: str = ""
@@ -110,39 +110,39 @@ def order(race: Race, claims: Sequence[Claim], place: Path, *, minimum: str, tim
     return Order(job, tuple(claims), answer, timed_out)
 
 
-def read(race: Race, order: Order, result: Result) -> Finding:
+def read(race: Race, order: Order, result: Result) -> LossFinding:
     """What the box found, held against the claims."""
     if result.status == "sandbox-failure":
-        return Finding(failure=f"recomputing failed: {result.message}")
+        return LossFinding(failure=f"recomputing failed: {result.message}")
     if result.status == "timeout" and result.contaminated:
-        return Finding(failure="recomputing was not done in time, and others used its cores meanwhile")
+        return LossFinding(failure="recomputing was not done in time, and others used its cores meanwhile")
     if result.status == "timeout":
-        return Finding(f"recomputing its loss took longer than {race.recompute_seconds:g} s")
+        return LossFinding(f"recomputing its loss took longer than {race.recompute_seconds:g} s")
     if result.status != "ok" or order.answer not in result.files:
         words = " ".join(result.stderr.split())[-300:]
-        return Finding(f"its saved model could not be evaluated: {result.message or words or 'no answer'}")
+        return LossFinding(f"its saved model could not be evaluated: {result.message or words or 'no answer'}")
     try:
         answers: Any = json.loads(result.files[order.answer])
         if isinstance(answers, dict):  # written before any model was loaded
-            return Finding(failure=f"recomputing failed: {answers['failure']!s}")
+            return LossFinding(failure=f"recomputing failed: {answers['failure']!s}")
         findings = [_held(race, claim, answer, order) for claim, answer in zip(order.claims, answers, strict=True)]
     except (ValueError, KeyError, TypeError, AttributeError):  # the program got at the process that judged it
-        return Finding("its saved model could not be evaluated: the answer makes no sense")
+        return LossFinding("its saved model could not be evaluated: the answer makes no sense")
     final = next(found for found, claim in zip(findings, order.claims, strict=True) if claim.final)
     first = next((found.problem for found in findings if found.problem), "")
     if excuse := devices.excuses(race, first):
-        return Finding(failure=f"recomputing failed ({first}), and {excuse}")
-    return Finding(first, "", final.open_loss, final.hidden_loss)
+        return LossFinding(failure=f"recomputing failed ({first}), and {excuse}")
+    return LossFinding(first, "", final.open_loss, final.hidden_loss)
 
 
-def _held(race: Race, claim: Claim, answer: dict[str, Any], order: Order) -> Finding:
+def _held(race: Race, claim: Claim, answer: dict[str, Any], order: Order) -> LossFinding:
     found, hidden = answer.get("open_loss"), answer.get("hidden_loss")
     problem = str(answer["problem"])
     if not problem and (found is None or not math.isfinite(found)):
         problem = "its saved model has no finite loss"
     if not problem:
         problem = _broken(race, claim, answer, order)
-    return Finding(problem, "", found, hidden)
+    return LossFinding(problem, "", found, hidden)
 
 
 def _broken(race: Race, claim: Claim, answer: dict[str, Any], order: Order) -> str:

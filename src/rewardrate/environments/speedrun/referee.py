@@ -12,7 +12,7 @@ from rewardrate.attempt import FLOOR_SECONDS
 from rewardrate.environments.speedrun import data, devices, logs, messages, reevaluation, splits
 from rewardrate.environments.speedrun.copies import hidden_paths
 from rewardrate.environments.speedrun.race import Race, default_data
-from rewardrate.environments.speedrun.reevaluation import Claim, Finding
+from rewardrate.environments.speedrun.reevaluation import Claim, LossFinding
 from rewardrate.environments.speedrun.verdict import Status, Verdict
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores
@@ -295,7 +295,7 @@ class Referee:
             verdicts[place] = self._believed(verdicts[place], reevaluation.read(self.race, order, result))
         return verdicts
 
-    def _believed(self, verdict: Verdict, finding: Finding) -> Verdict:
+    def _believed(self, verdict: Verdict, finding: LossFinding) -> Verdict:
         if finding.failure:
             return replace(verdict, status="infrastructure", message=finding.failure)
         verdict = replace(verdict, public_loss=finding.open_loss)

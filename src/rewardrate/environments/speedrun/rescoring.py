@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class RescoredSeed:
     """One seed, re-timed."""
 
     seed: Seed
@@ -52,8 +52,8 @@ def rescore(
     found: Sequence[Seed],
     out: Path,
     runs: int,
-    on_done: Callable[[Row], None] | None = None,
-) -> list[Row]:
+    on_done: Callable[[RescoredSeed], None] | None = None,
+) -> list[RescoredSeed]:
     """Run every seed `runs` times and write out/records (a folder of seeds), out/table.csv and out/table.md.
 
     Rounds go over all seeds in turn, so that a slow hour of the machine falls on all alike; every round has another
@@ -68,12 +68,12 @@ def rescore(
     _check_out(out)
     adapted = [replace(seed, code=race.with_constants(seed.code)) for seed in found]
     verdicts: list[list[Verdict]] = [[] for _ in adapted]
-    rows: list[Row] = []
+    rows: list[RescoredSeed] = []
     for number in range(FIRST_NUMBER, FIRST_NUMBER + runs):
         for place, seed in enumerate(adapted):
             verdicts[place] += referee.run([seed.code], numbers=[number])
             rows = [
-                Row(seeds.retimed(one, judged, machine()), significance.together(race, judged))
+                RescoredSeed(seeds.retimed(one, judged, machine()), significance.together(race, judged))
                 for one, judged in zip(adapted, verdicts, strict=True)
             ]
             _write(out, rows, race)
@@ -102,7 +102,7 @@ def machine() -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
-def cells(row: Row) -> dict[str, str]:
+def cells(row: RescoredSeed) -> dict[str, str]:
     """A row of the table as words."""
     claimed, counted = row.claimed, row.claimed.verdicts
     last = counted[-1] if counted else None
@@ -131,7 +131,7 @@ def cells(row: Row) -> dict[str, str]:
     }
 
 
-def _write(out: Path, rows: Sequence[Row], race: Race) -> None:
+def _write(out: Path, rows: Sequence[RescoredSeed], race: Race) -> None:
     out.mkdir(parents=True, exist_ok=True)
     seeds.write(out / "records", [row.seed for row in rows])
     lines = [cells(row) for row in rows if row.claimed.verdicts]

@@ -37,7 +37,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Row:
+class TokenRow:
     """One example: its tokens, and where the answer begins."""
 
     tokens: np.ndarray
@@ -45,7 +45,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Batch:
+class TokenBatch:
     """Rows side by side, padded on the right. Shapes: [rows, length]."""
 
     tokens: np.ndarray
@@ -62,7 +62,7 @@ class Encoder:
         self.reading = reading
         self.tokenizer: Any = AutoTokenizer.from_pretrained(reading.tokenizer)
 
-    def rows(self, piece: int) -> list[Row]:
+    def rows(self, piece: int) -> list[TokenRow]:
         """The examples of one piece; those that are too long are left out."""
         numbers = range(piece * PIECE, (piece + 1) * PIECE)
         pairs = [self.texts(number) for number in numbers]
@@ -70,7 +70,7 @@ class Encoder:
         answers = self._encode([answer for _, answer in pairs])
         end = [self.tokenizer.eos_token_id]
         found = [
-            Row(np.array([*start, *answer, *end], dtype=np.int32), len(start))
+            TokenRow(np.array([*start, *answer, *end], dtype=np.int32), len(start))
             for start, answer in zip(starts, answers, strict=True)
         ]
         return [row for row in found if len(row.tokens) <= self.reading.context]
@@ -98,12 +98,12 @@ def _start_worker(make: Callable[[], Encoder]) -> None:
     _encoder = make()
 
 
-def _work(piece: int) -> list[Row]:
+def _work(piece: int) -> list[TokenRow]:
     assert _encoder is not None
     return _encoder.rows(piece)
 
 
-def pieces(make: Callable[[], Encoder], workers: int) -> Iterator[list[Row]]:
+def pieces(make: Callable[[], Encoder], workers: int) -> Iterator[list[TokenRow]]:
     """Pieces 0, 1, ... without end, in order whatever the number of processes (0: this one)."""
     if not workers:
         encoder, piece = make(), 0
@@ -115,7 +115,7 @@ def pieces(make: Callable[[], Encoder], workers: int) -> Iterator[list[Row]]:
         ahead = [pool.apply_async(_work, (piece,)) for piece in range(4 * workers)]
         piece = len(ahead)
         while True:
-            found: list[Row] = ahead.pop(0).get()
+            found: list[TokenRow] = ahead.pop(0).get()
             ahead.append(pool.apply_async(_work, (piece,)))
             piece += 1
             yield found
@@ -126,7 +126,7 @@ def pieces(make: Callable[[], Encoder], workers: int) -> Iterator[list[Row]]:
 
 def batches(
     reading: Reading, batch_tokens: int, workers: int = 0, make: Callable[[], Encoder] | None = None
-) -> Iterator[Batch]:
+) -> Iterator[TokenBatch]:
     """Batches of at most `batch_tokens` places, padding included, without end; `make` reads another corpus."""
     source = pieces(make or partial(Encoder, reading), workers)
     window = 0
@@ -139,11 +139,11 @@ def batches(
         source.close()  # type: ignore[attr-defined]
 
 
-def packed(rows: list[Row], batch_tokens: int, random: Random) -> Iterator[Batch]:
+def packed(rows: list[TokenRow], batch_tokens: int, random: Random) -> Iterator[TokenBatch]:
     """Rows of like length together, batches of at most so many tokens, in random order."""
     random.shuffle(rows)
     rows.sort(key=lambda row: _padded(len(row.tokens)))
-    groups: list[list[Row]] = [[]]
+    groups: list[list[TokenRow]] = [[]]
     for row in rows:
         if (len(groups[-1]) + 1) * _padded(len(row.tokens)) > batch_tokens and groups[-1]:
             groups.append([])
@@ -156,7 +156,7 @@ def _padded(length: int) -> int:
     return -(-length // ROUND) * ROUND
 
 
-def _batch(rows: list[Row]) -> Batch:
+def _batch(rows: list[TokenRow]) -> TokenBatch:
     length = _padded(max(len(row.tokens) for row in rows))
     tokens = np.zeros((len(rows), length), dtype=np.int32)
     part = np.zeros((len(rows), length), dtype=np.int8)
@@ -164,7 +164,7 @@ def _batch(rows: list[Row]) -> Batch:
         tokens[at, : len(row.tokens)] = row.tokens
         part[at, : row.start] = 1
         part[at, row.start : len(row.tokens)] = 2
-    return Batch(tokens, part)
+    return TokenBatch(tokens, part)
 
 
 def sample_texts(corpus: Corpus, seed: int, count: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rewardrate.pretraining.corpus.models import Model
+from rewardrate.pretraining.corpus.models import ModelTemplate
 
 Approach = Literal[
     "table", "text", "algebra", "centres", "groups", "constant", "csv-algebra", "csv-groups", "csv-words"
@@ -81,7 +81,7 @@ class Choices:
     scaling: Scaling
     keep: int
     "Principal components or best columns that are kept; 0 keeps everything."
-    model: Model
+    model: ModelTemplate
     log: bool
     "Whether log(1 + target) is fitted."
     validation: Validation

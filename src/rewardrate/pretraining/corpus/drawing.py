@@ -21,7 +21,7 @@ from rewardrate.pretraining.corpus.choices import (
     Writing,
 )
 from rewardrate.pretraining.corpus.estimates import rows_used, seconds
-from rewardrate.pretraining.corpus.models import Model
+from rewardrate.pretraining.corpus.models import ModelTemplate
 
 ROW_COUNTS = (500, 1000, 2000, 3000, 5000, 10_000, 20_000, 50_000, 100_000)
 ENCODINGS: tuple[Encoding, ...] = ("dummies", "codes", "ordinal", "one-hot", "one-hot", "target-mean")
@@ -148,7 +148,7 @@ def _settle_table(random: Random, brief: Brief, c: Choices) -> Choices:
     return c
 
 
-def draw_model(random: Random, brief: Brief, approach: Approach) -> Model:
+def draw_model(random: Random, brief: Brief, approach: Approach) -> ModelTemplate:
     """A model for the approach. Parts of a date are no line's business: for series, trees come more often."""
     families = models.TEXT if approach == "text" else models.TABULAR
     model = models.draw(random, families, brief.answer)

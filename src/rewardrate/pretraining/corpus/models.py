@@ -55,7 +55,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelTemplate:
     """A family with its settings chosen."""
 
     family: Family
@@ -238,14 +238,14 @@ TEXT = (
 )
 
 
-def draw(random: Random, families: tuple[Family, ...], answer: Answer) -> Model:
+def draw(random: Random, families: tuple[Family, ...], answer: Answer) -> ModelTemplate:
     """A model that can give the answer, settings and all. For `chance` a regressor is the rarer choice."""
     fit = [family for family in families if answer in family.answers]
     weights = [family.weight * (1.0 if family.classifies or answer == "number" else 0.25) for family in fit]
     return settled(random, random.choices(fit, weights)[0])
 
 
-def settled(random: Random, family: Family) -> Model:
+def settled(random: Random, family: Family) -> ModelTemplate:
     """A model of the family with settings drawn anew."""
     chosen = [(one.name, random.choice(one.values)) for one in family.settings if random.random() < one.share]
-    return Model(family, tuple(chosen))
+    return ModelTemplate(family, tuple(chosen))

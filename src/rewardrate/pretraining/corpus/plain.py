@@ -8,12 +8,12 @@ from __future__ import annotations
 from rewardrate.pretraining.corpus import tables
 from rewardrate.pretraining.corpus.brief import Brief
 from rewardrate.pretraining.corpus.choices import Choices
-from rewardrate.pretraining.corpus.source import Source, listed
+from rewardrate.pretraining.corpus.source import SourceWriter, listed
 
 
-def algebra_script(brief: Brief, c: Choices) -> Source:
+def algebra_script(brief: Brief, c: Choices) -> SourceWriter:
     """Least squares with pandas and numpy."""
-    source, s = Source(), c.style
+    source, s = SourceWriter(), c.style
     source.use("np")
     _read_numbers(source, brief, c)
     tables.target(source, brief, c)
@@ -34,7 +34,7 @@ def algebra_script(brief: Brief, c: Choices) -> Source:
     return source
 
 
-def _read_numbers(source: Source, brief: Brief, c: Choices) -> None:
+def _read_numbers(source: SourceWriter, brief: Brief, c: Choices) -> None:
     """Both tables, and the list of number columns."""
     s = c.style
     if c.numbers is None:
@@ -45,9 +45,9 @@ def _read_numbers(source: Source, brief: Brief, c: Choices) -> None:
         tables.read(source, brief, c, s.columns)
 
 
-def centres_script(brief: Brief, c: Choices) -> Source:
+def centres_script(brief: Brief, c: Choices) -> SourceWriter:
     """The class whose mean is nearest, columns scaled."""
-    source, s = Source(), c.style
+    source, s = SourceWriter(), c.style
     source.use("np")
     _read_numbers(source, brief, c)
     source.add(f"scale = {s.train}[{s.columns}].std() + 1e-9")
@@ -63,9 +63,9 @@ def centres_script(brief: Brief, c: Choices) -> Source:
     return source
 
 
-def groups_script(brief: Brief, c: Choices) -> Source:
+def groups_script(brief: Brief, c: Choices) -> SourceWriter:
     """The mean or median of the target in each group of rows that share labels or calendar."""
-    source, s = Source(), c.style
+    source, s = SourceWriter(), c.style
     names = c.categories[:2]
     parts = c.dates[: 2 - len(names)] if names else c.dates[:2]
     source.add(f"keys = {listed((*names, *(tables.DATE_NAMES[part] for part in parts)))}")
@@ -78,9 +78,9 @@ def groups_script(brief: Brief, c: Choices) -> Source:
     return source
 
 
-def constant_script(brief: Brief, c: Choices) -> Source:
+def constant_script(brief: Brief, c: Choices) -> SourceWriter:
     """The same answer for every row: the mean, the commonest label, the shares of the classes."""
-    source, s = Source(), c.style
+    source, s = SourceWriter(), c.style
     tables.read(source, brief, c)
     column = f'{s.train}["{brief.target}"]'
     if brief.answer == "chances":
@@ -97,22 +97,22 @@ def constant_script(brief: Brief, c: Choices) -> Source:
 # ---------------------------------------------------------------- csv alone
 
 
-def _open_rows(source: Source, c: Choices) -> None:
+def _open_rows(source: SourceWriter, c: Choices) -> None:
     part = {"all": "", "every": f"[::{c.count}]", "last": f"[-{c.count}:]"}.get(c.rows, f"[:{c.count}]")
     source.use("csv")
     source.add(f'rows = list(csv.DictReader(open("data/train.csv"))){part}')
     source.add('test = list(csv.DictReader(open("data/test.csv")))')
 
 
-def _write_rows(source: Source, brief: Brief, value: str) -> None:
+def _write_rows(source: SourceWriter, brief: Brief, value: str) -> None:
     """A loop that writes `value` for each row r of the test set."""
     source.add('with open("submission.csv", "w") as f:', f'    f.write("{brief.id},{brief.submission[1]}\\n")')
     source.add("    for r, v in zip(test, p):", f"        f.write(f\"{{r['{brief.id}']}},{{{value}}}\\n\")")
 
 
-def csv_algebra_script(brief: Brief, c: Choices) -> Source:
+def csv_algebra_script(brief: Brief, c: Choices) -> SourceWriter:
     """Least squares on number columns, without pandas."""
-    source = Source()
+    source = SourceWriter()
     source.use("np")
     _open_rows(source, c)
     if c.numbers is None:
@@ -139,7 +139,7 @@ def csv_algebra_script(brief: Brief, c: Choices) -> Source:
     return source
 
 
-def _write_classes(source: Source, brief: Brief) -> None:
+def _write_classes(source: SourceWriter, brief: Brief) -> None:
     source.add('with open("submission.csv", "w") as f:', f'    f.write(",".join(["{brief.id}"] + names) + "\\n")')
     source.add(
         "    for r, v in zip(test, p):", f'        f.write(",".join([r["{brief.id}"]] + [str(q) for q in v]) + "\\n")'
@@ -155,9 +155,9 @@ CSV_DATES = {
 }
 
 
-def csv_groups_script(brief: Brief, c: Choices) -> Source:
+def csv_groups_script(brief: Brief, c: Choices) -> SourceWriter:
     """Means of groups with the standard library alone."""
-    source = Source()
+    source = SourceWriter()
     _open_rows(source, c)
     names = c.categories[:2]
     parts = c.dates[: 2 - len(names)] if names else c.dates[:2]
@@ -173,9 +173,9 @@ def csv_groups_script(brief: Brief, c: Choices) -> Source:
     return source
 
 
-def csv_words_script(brief: Brief, c: Choices) -> Source:
+def csv_words_script(brief: Brief, c: Choices) -> SourceWriter:
     """Word counts by class: naive Bayes by hand, with the standard library alone."""
-    source, text = Source(), brief.texts[0]
+    source, text = SourceWriter(), brief.texts[0]
     _open_rows(source, c)
     source.use("math", "Counter")
     source.add("def words(r):")

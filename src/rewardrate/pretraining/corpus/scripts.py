@@ -7,11 +7,11 @@ from collections.abc import Callable
 from rewardrate.pretraining.corpus import plain
 from rewardrate.pretraining.corpus.brief import Brief
 from rewardrate.pretraining.corpus.choices import Approach, Choices
-from rewardrate.pretraining.corpus.source import Source
+from rewardrate.pretraining.corpus.source import SourceWriter
 from rewardrate.pretraining.corpus.tables import table_script
 from rewardrate.pretraining.corpus.texts import text_script
 
-WRITERS: dict[Approach, Callable[[Brief, Choices], Source]] = {
+WRITERS: dict[Approach, Callable[[Brief, Choices], SourceWriter]] = {
     "table": table_script,
     "text": text_script,
     "algebra": plain.algebra_script,
@@ -24,6 +24,6 @@ WRITERS: dict[Approach, Callable[[Brief, Choices], Source]] = {
 }
 
 
-def write(brief: Brief, choices: Choices) -> Source:
+def write(brief: Brief, choices: Choices) -> SourceWriter:
     """The script that the choices make for the brief."""
     return WRITERS[choices.approach](brief, choices)

@@ -15,7 +15,7 @@ PLAIN = {
 "Name -> the import that binds it, in the order in which they are written."
 
 
-class Source:
+class SourceWriter:
     """Lines of a script, from the top; imports are gathered and put first."""
 
     def __init__(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rewardrate.pretraining.corpus.brief import Brief
 from rewardrate.pretraining.corpus.choices import Choices
-from rewardrate.pretraining.corpus.source import Source, listed
+from rewardrate.pretraining.corpus.source import SourceWriter, listed
 
 DATE_NAMES = {"hour": "hr", "dayofweek": "dow", "month": "mon", "dayofyear": "doy", "year": "yr"}
 
 
-def read(source: Source, brief: Brief, choices: Choices, used: str = "") -> None:
+def read(source: SourceWriter, brief: Brief, choices: Choices, used: str = "") -> None:
     """Both tables; all rows or some; all columns, or those of the expression `used` when the reading is narrow."""
     s, c = choices.style, choices
     source.use("pd")
@@ -30,7 +30,7 @@ def read(source: Source, brief: Brief, choices: Choices, used: str = "") -> None
         source.add(f"{s.train} = {s.train}{part}")
 
 
-def target(source: Source, brief: Brief, choices: Choices) -> None:
+def target(source: SourceWriter, brief: Brief, choices: Choices) -> None:
     """The column to learn, as `y`."""
     s = choices.style
     column = f'{s.train}["{brief.target}"]'
@@ -40,7 +40,7 @@ def target(source: Source, brief: Brief, choices: Choices) -> None:
     source.add(f"{s.y} = {column}")
 
 
-def predict(source: Source, brief: Brief, choices: Choices, features: str) -> None:
+def predict(source: SourceWriter, brief: Brief, choices: Choices, features: str) -> None:
     """Predictions for the test rows, as `p`."""
     s, c = choices.style, choices
     call = f"{s.model}.predict({features})"
@@ -53,7 +53,7 @@ def predict(source: Source, brief: Brief, choices: Choices, features: str) -> No
     source.add(f"{s.p} = {call}")
 
 
-def write(source: Source, brief: Brief, choices: Choices, classes: str = "") -> None:
+def write(source: SourceWriter, brief: Brief, choices: Choices, classes: str = "") -> None:
     """The submission, from `p`; `classes` names the columns of probabilities."""
     s, c = choices.style, choices
     key, goal = brief.id, brief.target if brief.answer == "chances" else brief.submission[1]
@@ -74,9 +74,9 @@ def write(source: Source, brief: Brief, choices: Choices, classes: str = "") -> 
         source.add('sub.to_csv("submission.csv", index=False)')
 
 
-def table_script(brief: Brief, choices: Choices) -> Source:
+def table_script(brief: Brief, choices: Choices) -> SourceWriter:
     """A model of scikit-learn on columns of a table."""
-    source, c, s = Source(), choices, choices.style
+    source, c, s = SourceWriter(), choices, choices.style
     names = _names(c)
     early = c.narrow and c.numbers is not None and not c.dates
     if early:
@@ -97,7 +97,7 @@ def table_script(brief: Brief, choices: Choices) -> Source:
     return source
 
 
-def dates(source: Source, brief: Brief, c: Choices, parts: tuple[str, ...]) -> None:
+def dates(source: SourceWriter, brief: Brief, c: Choices, parts: tuple[str, ...]) -> None:
     """Parts of the date as columns of both tables."""
     if parts:
         source.add(f"for t in ({c.style.train}, {c.style.test}):")
@@ -111,7 +111,7 @@ def _names(c: Choices) -> str:
     return " + ".join([c.style.columns] * others + ["cats"] * bool(c.categories))
 
 
-def _lists(source: Source, brief: Brief, c: Choices) -> None:
+def _lists(source: SourceWriter, brief: Brief, c: Choices) -> None:
     """The lists that the expression is made of."""
     s = c.style
     if c.numbers is None:
@@ -123,7 +123,7 @@ def _lists(source: Source, brief: Brief, c: Choices) -> None:
         source.add(f"cats = {listed(c.categories)}")
 
 
-def _all_numbers(source: Source, brief: Brief, c: Choices) -> None:
+def _all_numbers(source: SourceWriter, brief: Brief, c: Choices) -> None:
     s = c.style
     if not brief.words and c.writing == "frame":
         source.add(f'{s.x} = {s.train}.drop(columns=["{brief.id}", "{brief.target}"])')
@@ -133,25 +133,25 @@ def _all_numbers(source: Source, brief: Brief, c: Choices) -> None:
         source.add(f"{s.x} = {s.train}[{s.z}.columns]")
 
 
-def _raw(source: Source, c: Choices, names: str) -> None:
+def _raw(source: SourceWriter, c: Choices, names: str) -> None:
     s = c.style
     source.add(f"{s.x}, {s.z} = {s.train}[{names}], {s.test}[{names}]")
 
 
-def _dummies(source: Source, c: Choices, names: str) -> None:
+def _dummies(source: SourceWriter, c: Choices, names: str) -> None:
     s = c.style
     source.add(f"both = pd.get_dummies(pd.concat([{s.train}[{names}], {s.test}[{names}]]), dtype=float)")
     source.add(f"{s.x}, {s.z} = both[:len({s.train})], both[len({s.train}):]")
 
 
-def _codes(source: Source, c: Choices, names: str) -> None:
+def _codes(source: SourceWriter, c: Choices, names: str) -> None:
     s = c.style
     source.add(f"both = pd.concat([{s.train}[{names}], {s.test}[{names}]])")
     source.add("for c in cats:", '    both[c] = both[c].astype("category").cat.codes')
     source.add(f"{s.x}, {s.z} = both[:len({s.train})], both[len({s.train}):]")
 
 
-def _ordinal(source: Source, c: Choices, names: str) -> None:
+def _ordinal(source: SourceWriter, c: Choices, names: str) -> None:
     s = c.style
     encoder = source.sklearn("preprocessing", "OrdinalEncoder")
     source.add(f'enc = {encoder}(handle_unknown="use_encoded_value", unknown_value=-1)')
@@ -159,12 +159,12 @@ def _ordinal(source: Source, c: Choices, names: str) -> None:
     source.add(f"{s.x}[cats] = enc.fit_transform({s.x}[cats])", f"{s.z}[cats] = enc.transform({s.z}[cats])")
 
 
-def _one_hot(source: Source, c: Choices, names: str) -> None:
+def _one_hot(source: SourceWriter, c: Choices, names: str) -> None:
     """The encoder itself stands in the model's pipeline."""
     _raw(source, c, names)
 
 
-def _target_mean(source: Source, c: Choices, names: str) -> None:
+def _target_mean(source: SourceWriter, c: Choices, names: str) -> None:
     s = c.style
     source.add(f"{s.x}, {s.z} = {s.train}[{names}].copy(), {s.test}[{names}].copy()", "for c in cats:")
     source.add(f"    means = {s.y}.groupby({s.train}[c]).mean()")
@@ -182,7 +182,7 @@ _ENCODINGS = {
 }
 
 
-def _model(source: Source, brief: Brief, c: Choices) -> None:
+def _model(source: SourceWriter, brief: Brief, c: Choices) -> None:
     """The model, in a pipeline with what its columns need."""
     family = c.model.family
     steps = []
@@ -204,7 +204,7 @@ def _model(source: Source, brief: Brief, c: Choices) -> None:
 _SCALERS = {"standard": "StandardScaler", "min-max": "MinMaxScaler"}
 
 
-def _transformer(source: Source, c: Choices) -> None:
+def _transformer(source: SourceWriter, c: Choices) -> None:
     source.sklearn("compose", "make_column_transformer")
     source.sklearn("preprocessing", "OneHotEncoder")
     dense = ", sparse_output=False" if c.model.family.dense else ""
@@ -219,7 +219,7 @@ def _transformer(source: Source, c: Choices) -> None:
         source.add(f"pre = make_column_transformer({encoder})")
 
 
-def _reduction(source: Source, brief: Brief, c: Choices) -> str:
+def _reduction(source: SourceWriter, brief: Brief, c: Choices) -> str:
     if c.writing == "sample":  # a coin that is already thrown
         source.sklearn("decomposition", "PCA")
         return f"PCA(n_components={c.keep}, random_state=0)"
@@ -228,7 +228,7 @@ def _reduction(source: Source, brief: Brief, c: Choices) -> str:
     return f"SelectKBest({test}, k={c.keep})"
 
 
-def fit(source: Source, c: Choices, features: str) -> None:
+def fit(source: SourceWriter, c: Choices, features: str) -> None:
     """Fit, on all rows or on all but a validation part."""
     s = c.style
     if c.validation == "none":

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rewardrate.pretraining.corpus import tables
 from rewardrate.pretraining.corpus.brief import Brief
 from rewardrate.pretraining.corpus.choices import Choices
-from rewardrate.pretraining.corpus.source import Source, listed
+from rewardrate.pretraining.corpus.source import SourceWriter, listed
 
 
-def text_script(brief: Brief, choices: Choices) -> Source:
+def text_script(brief: Brief, choices: Choices) -> SourceWriter:
     """Vectorize one or several text columns, fit, predict, write."""
-    source, c, s = Source(), choices, choices.style
+    source, c, s = SourceWriter(), choices, choices.style
     tables.read(source, brief, c, listed((*c.texts, *c.categories[:1])))
     tables.target(source, brief, c)
     steps = [_vectorizer(source, c), *_components(source, c)]
@@ -43,12 +43,12 @@ def joined(brief: Brief, c: Choices, frame: str) -> str:
     return ' + " " + '.join(parts)
 
 
-def _vectorizer(source: Source, c: Choices) -> str:
+def _vectorizer(source: SourceWriter, c: Choices) -> str:
     source.sklearn("feature_extraction.text", c.vectors.kind)
     return c.vectors.text
 
 
-def _components(source: Source, c: Choices) -> list[str]:
+def _components(source: SourceWriter, c: Choices) -> list[str]:
     if not c.vectors.components:
         return []
     name = source.sklearn("decomposition", "TruncatedSVD")
