@@ -1,6 +1,6 @@
 """What can be attempted: a proposal in, (valid, reward, seconds, message) out."""
 
-from rewardrate.attempt import Outcome
+from rewardrate.attempt import Outcome, Parent
 from rewardrate.environments.environment import Environment, EnvironmentSettings, KnownSolution, RunSetup, measured
 
-__all__ = ["Environment", "EnvironmentSettings", "KnownSolution", "Outcome", "RunSetup", "measured"]
+__all__ = ["Environment", "EnvironmentSettings", "KnownSolution", "Outcome", "Parent", "RunSetup", "measured"]
