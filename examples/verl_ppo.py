@@ -27,7 +27,7 @@ def command(config, out, settings):
         f"critic.model.path={TINY}",
         f"trainer.default_local_dir={out}/checkpoints",
         f"+trainer.rollout_data_dir={out}/rollouts",
-        f"data.rewardrate.record={out}/attempts.jsonl",
+        f"data.rewardrate.run={out}/run",
         *settings,
     ]
 
@@ -48,7 +48,7 @@ def main(config="ppo_cpu", out=None, settings=()):
         done = subprocess.run(words, env=environment(), cwd=out, stdout=log, stderr=log, check=False, timeout=900)
     if done.returncode:
         sys.exit(f"verl failed; the end of {out}/log.txt says why")
-    print(f"verl is done; attempts, checkpoints and its log are in {out}")
+    print(f"verl is done: rewardrate report {out}/run draws it; checkpoints and verl's log are beside it")
 
 
 if __name__ == "__main__":

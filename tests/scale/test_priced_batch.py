@@ -11,10 +11,10 @@ import toy_agent
 pytest.importorskip("sklearn", reason="needs the agent extra")
 
 from rewardrate import config
-from rewardrate.attempt import Outcome
+from rewardrate.attempt import Outcome, Proposal
 from rewardrate.environments import Environment
 from rewardrate.errors import InputError
-from rewardrate.runlog import RunLog
+from rewardrate.runlog import Origin, RunLog
 from rewardrate.sandbox import Pool
 from rewardrate.scale import PricedBatch
 from rewardrate.training.loop import Budget, Loop
@@ -130,3 +130,39 @@ def test_a_batch_of_another_size_is_refused_and_nothing_is_changed(recipe):
     with pytest.raises(InputError, match="a batch has 6 rows"):
         batch.price([None] * 5)
     assert batch.step == 0
+
+
+def test_a_run_folder_holds_every_step_once_whatever_checkpoint_the_engine_went_back_to(recipe, tmp_path):
+    """Recorded up to step 3; an engine whose checkpoint holds step 1 does the second again, and differently."""
+    rng = np.random.default_rng(5)
+    made = [outcomes(rng) for _ in range(3)]
+
+    def work(batch, log, rows, text):
+        parents = batch.parents()
+        origins = [Origin() if one is None else Origin((), one.number, one.seed) for one in parents]
+        proposals = [Proposal(f"{text} {row}", reply_tokens=(1, 2), seconds=0.5) for row in range(ROWS)]
+        priced = batch.price(rows)
+        batch.record(log, priced, proposals, origins, {"propose": 0.5})
+        return priced
+
+    first = PricedBatch(recipe, Pool())
+    with RunLog.create(tmp_path / "run", "", {}) as log:
+        work(first, log, made[0], "first")
+        saved = json.loads(json.dumps(first.state_dict()))
+        for rows in made[1:]:
+            work(first, log, rows, "dropped")
+    resumed = PricedBatch(recipe, Pool())
+    resumed.load_state_dict(saved)
+    with RunLog.open(tmp_path / "run") as log:
+        priced = work(resumed, log, [None, *made[2][1:]], "again")
+        assert [row.step for row in log.steps()] == [1, 2]
+        rows = log.attempts(2)
+        assert [row.id for row in rows] == list(range(ROWS + 1, 2 * ROWS + 1))
+        assert [row.reply for row in rows] == [f"again {row}" for row in range(ROWS)]
+        assert [row.relative_reward for row in rows] == priced.relative
+        assert rows[0].status == "sandbox-failure"
+        assert {row.tokens for row in rows} == {2}
+        assert {row.parent for row in rows} <= {row.id for row in log.attempts(1) if row.valid}
+        assert log.steps()[-1].metrics == pytest.approx(priced.metrics())
+        assert log.steps()[-1].phases == {"propose": 0.5}
+        assert [event.kind for event in log.events()] == ["rewound", "sandbox-failure"]

@@ -15,9 +15,10 @@ import pytest
 
 import chat_server
 from rewardrate import config
-from rewardrate.attempt import Outcome
+from rewardrate.attempt import Outcome, Proposal
+from rewardrate.cli.main import main
 from rewardrate.environments.environment import RewardRules
-from rewardrate.scale import step_lines
+from rewardrate.runlog import RunLog
 from rewardrate.training.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
@@ -48,9 +49,11 @@ def run(config_name, out, *settings, **variables):
 
 
 def trained_on(out, step):
-    """Key -> the reward that verl itself says it trained on."""
-    lines = (out / "rollouts" / f"{step}.jsonl").read_text().splitlines()
-    return {row["uid"]: row["score"] for row in map(json.loads, lines)}
+    """(Reply, reward) of every row, as verl itself says it trained on; rows it padded with carry no reward."""
+    rows = [json.loads(line) for line in (out / "rollouts" / f"{step}.jsonl").read_text().splitlines()]
+    padded = [row for row in rows if row["uid"].startswith("pad")]
+    assert all(row["score"] == 0 for row in padded)
+    return sorted((row["output"], row["score"]) for row in rows if row not in padded)
 
 
 def ours(rows, batch):
@@ -59,31 +62,35 @@ def ours(rows, batch):
     rules = RewardRules()
     rules.limit_seconds = LIMIT_SECONDS
     pricer, found, rates = recipe.make_pricer(rules), {}, []
-    names = set(Outcome.__dataclass_fields__)
-    for step in sorted({row["step"] for row in rows}):
-        mine = sorted((row for row in rows if row["step"] == step), key=lambda row: row["chain"])
-        outcomes = [Outcome(**{name: row[name] for name in names}) for row in mine]
-        assert [row["chain"] for row in mine] == list(range(batch))
-        priced = pricer.price(outcomes, step=step, attempts=range(1 + (step - 1) * batch, 1 + step * batch))
+    for step in sorted({row.step for row in rows}):
+        mine = [row for row in rows if row.step == step]
+        outcomes = [Outcome(**{name: getattr(row, name) for name in Outcome.__dataclass_fields__}) for row in mine]
+        assert [row.row for row in mine] == list(range(batch))
+        assert [row.id for row in mine] == list(range(1 + (step - 1) * batch, 1 + step * batch))
+        priced = pricer.price(outcomes, step=step, attempts=[row.id for row in mine])
         found |= {(step, chain): reward for chain, reward in enumerate(priced.rewards)}
         rates.append(priced.rate.rate)
     return found, rates, pricer.buffer
 
 
 def check(out, batch):
-    rows = step_lines.read(out / "attempts.jsonl")
+    with RunLog.open(out / "run", read_only=True) as log:
+        rows, steps, about = list(log.attempts()), list(log.steps()), log.about()
+    assert (about["engine"], about["arm"], about["policy"][-4:]) == ("verl", "rpg", "tiny")
     expected, rates, buffer = ours(rows, batch)
-    assert any(row["valid"] and row["code"] == GOOD for row in rows), "no script that works was run: nothing was shown"
-    drawn = [row for row in rows if row["code"] != GOOD and row["status"] != "sandbox-failure"]
-    assert drawn, "the model was not asked"
-    for step in {row["step"] for row in rows}:
-        theirs = trained_on(out, step)
-        for row in (row for row in rows if row["step"] == step):
-            if expected[step, row["chain"]] is None:
-                assert row["key"] not in theirs
-                continue
-            assert theirs[row["key"]] == pytest.approx(expected[step, row["chain"]], rel=1e-6, abs=1e-6)
-            assert row["rate"] == pytest.approx(rates[step - 1], rel=1e-9)
+    assert [step.rate.rate for step in steps] == pytest.approx(rates, rel=1e-9)
+    assert any(row.valid and row.code == GOOD for row in rows), "no script that works was run: nothing was shown"
+    assert [row for row in rows if row.code != GOOD and row.charged and row.tokens], "the model was not asked"
+    for step in steps:
+        mine = [row for row in rows if row.step == step.step]
+        assert [row.relative_reward is None for row in mine] == [not row.charged for row in mine]
+        told = sorted((row.reply, row.relative_reward + row.bonus) for row in mine if row.charged)
+        theirs = trained_on(out, step.step)
+        assert [reply for reply, _ in told] == [reply for reply, _ in theirs]
+        wanted = sorted((row.reply, expected[step.step, row.row]) for row in mine if row.charged)
+        for mine_now in (told, wanted):
+            rewards = [reward for _, reward in mine_now]
+            assert rewards == pytest.approx([reward for _, reward in theirs], rel=1e-6, abs=1e-6)
     return rows, buffer
 
 
@@ -93,14 +100,28 @@ def test_ppo_trains_on_our_rewards_and_a_resumed_run_goes_on_with_rate_and_buffe
     assert "57 tensors, [] missing, [] left over" in log  # new weights reach the sampler
     assert log.count("rewardrate/left_out:1.0") == log.count("rewardrate/left_out:0.0") == 1
     rows, _ = check(tmp_path, 3)
-    assert [row["step"] for row in rows if row["status"] == "sandbox-failure"] == [2]
+    assert [row.step for row in rows if row.status == "sandbox-failure"] == [2]
+    with RunLog.open(tmp_path / "run") as record:  # as if verl was killed in a third step, after its checkpoint
+        record.begin_step(3, [Proposal("lost")] * 3)
     run("ppo_cpu", tmp_path, "trainer.total_training_steps=3")
     rows, buffer = check(tmp_path, 3)  # the third step is priced by all three: the state came back
-    assert [row["step"] for row in rows] == [1] * 3 + [2] * 3 + [3] * 3
+    assert [row.step for row in rows] == [1] * 3 + [2] * 3 + [3] * 3
     prompts = [json.loads(line)["input"] for line in (tmp_path / "rollouts" / "3.jsonl").read_text().splitlines()]
-    known = [row["code"] for row in rows if row["step"] < 3 and row["valid"]]
-    assert any(code.splitlines()[0] in prompt for code in known for prompt in prompts), "prompts show the buffer"
+    known = {row.id: row.code for row in rows if row.step < 3 and row.valid}
+    assert any(code.splitlines()[0] in prompt for code in known.values() for prompt in prompts), (
+        "prompts show the buffer"
+    )
+    assert {row.parent for row in rows if row.step == 3} <= set(known)
     assert len(buffer) >= 1
+    with RunLog.open(tmp_path / "run", read_only=True) as record:
+        assert [event.kind for event in record.events()].count("rewound") == 1
+        asked = {row.parent: record.prompt(row.id)[-1]["content"] for row in rows if row.step == 3}
+    told = {row.id: row.message for row in rows}
+    assert all(told[parent] in prompt for parent, prompt in asked.items()), "the parent is the one that was shown"
+    assert main(["report", str(tmp_path / "run")]) == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    cells = "".join(f"<td[^>]*>{cell}</td>" for cell in ("rpg", "[0-9]+", 3, 9))
+    assert re.search(cells, page), "arm, seed, steps, attempts"
 
 
 @pytest.mark.deep
@@ -109,7 +130,7 @@ def test_grpo_trains_on_our_rewards_and_leaves_out_an_attempt_that_the_engine_lo
     settings = "trainer.total_training_steps=1", "trainer.save_freq=-1"
     log = run("grpo_cpu", tmp_path, *settings, CPU_ROLLOUT_FAILS_AT="3")
     rows, _ = check(tmp_path, 4)
-    assert [row["status"] for row in rows].count("sandbox-failure") == 1
+    assert [row.status for row in rows].count("sandbox-failure") == 1
     assert "rewardrate/left_out:1.0" in log
 
 
@@ -120,12 +141,12 @@ from transformers import AutoTokenizer
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.scale.verl_adapter import BufferPrompts, PricedSampler, _Here
 
-own = {"recipe": "laptop", "attempts": 1, "steps": None, "record": None}
+own = {"recipe": "laptop", "attempts": 1, "steps": None, "run": None}
 base = {"rewardrate": own, "train_files": "train", "val_files": "val", "train_batch_size": 8, "shuffle": False}
 base |= {"dataloader_num_workers": 0, "max_prompt_length": 640}
 tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
 for change in ({}, {"rewardrate": own | {"steps": 30}}, {"shuffle": True}, {"val_files": "train"},
-               {"dataloader_num_workers": 8}, {"rewardrate": {}}):
+               {"dataloader_num_workers": 8}, {"rewardrate": {}}, {"rewardrate": own | {"record": "a.jsonl"}}):
     config = OmegaConf.create({**base, **change})
     try:
         print(len(BufferPrompts("train", tokenizer, config)))
@@ -170,9 +191,10 @@ except InfrastructureError as error:
 def test_a_config_that_would_go_wrong_in_silence_is_refused_before_anything_runs():
     words = [str(PYTHON), "-c", REFUSED, str(ROOT / "src" / "rewardrate" / "policies" / "tiny")]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
-    found = done.stdout.splitlines()[-12:]
+    found = done.stdout.splitlines()[-13:]
     assert found[:2] == [str(8 * 12), str(8 * 30)]  # as long as the recipe's budget, or as verl's own number of steps
     fields = ["data.shuffle", "data.val_files", "data.dataloader_num_workers", "data.rewardrate.recipe"]
+    fields += ["data.rewardrate.record = 'a.jsonl': attempts are kept in a run folder now; name a folder"]
     fields += ["data.rewardrate.attempts = 1: actor_rollout_ref.rollout.n is 2", "16", "data.pt"]
     fields += ["state.task = 'digits8x8': it was saved with another task, and this is diamonds"]
     fields += ["trainer.v1.trainer_mode = 'separate_async'", "no attempt ended for 1 s"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rewardrate.attempt import FLOOR_SECONDS, SANDBOX_FAILURE, Message, Outcome, Parent
+from rewardrate.attempt import FLOOR_SECONDS, SANDBOX_FAILURE, Message, Outcome, Parent, Proposal
 from rewardrate.checks import at_least
 from rewardrate.errors import InputError
+from rewardrate.runlog import Origin, RunLog
 from rewardrate.sandbox import Executor
 from rewardrate.training.buffer import Solution
 from rewardrate.training.pricer import Priced
@@ -30,9 +31,9 @@ class PricedBatch:
             raise InputError("price", recipe.price, rule, remedy)
         setup = recipe.setup()
         self.recipe = recipe
+        self.setup = setup
         self.cores = setup.cores
         "Cores of one script."
-        self.facts = setup.facts()
         self.environment = setup.environment(executor, count)
         self.pricer = recipe.make_pricer(self.environment)
         self.step = 0
@@ -74,6 +75,35 @@ class PricedBatch:
         )
         self.step += 1
         return priced
+
+    def record(
+        self,
+        log: RunLog,
+        priced: Priced,
+        proposals: Sequence[Proposal],
+        origins: Sequence[Origin],
+        phases: Mapping[str, float] | None = None,
+    ) -> None:
+        """Write the batch that was priced last into a run folder; row i of `proposals` and `origins` is chain i.
+
+        What the log holds of this step and later ones was done before the engine went back to its checkpoint: it is
+        dropped. The states written with it are for the log to forget old tokens by; the engine keeps its own.
+        """
+        log.rewind(self.step - 1)
+        log.begin_step(self.step, proposals, origins)
+        for row, outcome in enumerate(priced.outcomes):
+            log.outcome(self.step, row, outcome)
+            if not outcome.charged:
+                log.note("sandbox-failure", f"step {self.step}, row {row}: {outcome.message}")
+        log.commit_step(
+            self.step,
+            priced.rate,
+            priced.relative,
+            priced.bonuses,
+            metrics=priced.metrics(),
+            phases=phases,
+            states=self.state_dict(),
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to resume, as plain JSON."""

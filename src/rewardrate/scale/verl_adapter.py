@@ -11,6 +11,7 @@ their own, on every node, and each runs scripts in its node's sandbox.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import dataclasses
 import json
@@ -32,14 +33,15 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 from verl.utils import tensordict_utils
 
 from rewardrate import config
-from rewardrate.attempt import Outcome, Parent
+from rewardrate.attempt import Outcome, Parent, Proposal
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.policies.control_tokens import ControlTokens
+from rewardrate.runlog import Origin, RunLog
 from rewardrate.sandbox import cores
-from rewardrate.scale import step_lines
 from rewardrate.scale.priced_batch import MISSING, PricedBatch
 from rewardrate.training.pricer import Priced
 from rewardrate.training.recipe import Recipe
+from rewardrate.training.run_folder import ENGINE, open_run
 
 log = logging.getLogger(__name__)
 
@@ -47,15 +49,27 @@ TRAIN, NAME = "train", "rewardrate"
 PATIENCE = 3600.0  # seconds for one reply, unless data.rewardrate.patience_seconds says otherwise
 GRACE_SECONDS = 300.0
 POLL_SECONDS = 0.5  # how often to look whether a batch is there; verl's two seconds would be lost in every step
-Row = tuple[int, Outcome, float, str | None]
-"Chain, outcome, seconds of generation, code of the parent."
+SAVED = "checkpoint"  # kind of the event that says that verl's checkpoints began to hold this run
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """An attempt as its agent tells it."""
+
+    chain: int
+    outcome: Outcome
+    proposal: Proposal
+    origin: Origin
+    code: str | None
+    "Of the parent."
 
 
 class _Here:
     """What this process holds: the state that the dataset makes and the sampler uses."""
 
     batch: PricedBatch | None = None
-    record: Path | None = None
+    log: RunLog | None = None
+    "Where data.rewardrate.run says so."
     silence_seconds = float("inf")
     "How long to wait while no attempt ends: a reply, its script as often as it may be run, and a queue for cores."
 
@@ -81,6 +95,9 @@ def _check(data: Any) -> None:
         raise InputError("data.dataloader_num_workers", data.dataloader_num_workers, rule, "set it to 0")
     if data.get("shuffle"):
         raise InputError("data.shuffle", True, "each place of a batch is a chain, in order", "set it to false")
+    if "record" in (data.get(NAME) or {}):
+        rule, remedy = "attempts are kept in a run folder now", f"name a folder: data.{NAME}.run"
+        raise InputError(f"data.{NAME}.record", data[NAME].record, rule, remedy)
     if data.train_files == data.get("val_files"):
         rule = "training and validation are told apart by it, though nothing is read"
         raise InputError("data.val_files", str(data.train_files), rule, "set train_files: train and val_files: val")
@@ -89,6 +106,21 @@ def _check(data: Any) -> None:
         wanted = OmegaConf.select(data, f"..{key}", default=given)
         if int(wanted) != given:
             raise InputError(f"data.{NAME}.attempts", given, f"{key} is {wanted}", f"set it to ${{{key}}}")
+
+
+def _open_log(data: Any, batch: PricedBatch) -> RunLog | None:
+    """The log of the run folder that `data.rewardrate.run` names, to write."""
+    given = data[NAME].get("run")
+    if not given:
+        return None
+    facts = {ENGINE: "verl"}
+    with contextlib.suppress(KeyError):  # a config that stands alone names no model
+        model = OmegaConf.select(data, "..actor_rollout_ref.model.path")
+        facts |= {"policy": str(model)} if model else {}
+    folder = Path(str(given)).expanduser().absolute()
+    log = open_run(batch.recipe, batch.setup, folder, facts=facts, another=f"another data.{NAME}.run")
+    atexit.register(log.close)
+    return log
 
 
 class BufferPrompts(Dataset[dict[str, Any]]):
@@ -108,8 +140,10 @@ class BufferPrompts(Dataset[dict[str, Any]]):
         if self.training or _Here.batch is None:
             recipe = read_recipe(config)
             _Here.batch = PricedBatch(recipe, recipe.sandbox.make().__enter__(), self._count)
-            record = config[NAME].get("record")
-            _Here.record = Path(record) if record else None
+            if self.training:
+                if _Here.log is not None:
+                    _Here.log.close()
+                _Here.log = _open_log(config, _Here.batch)
             patience = float(config[NAME].get("patience_seconds", PATIENCE))
             runs, limit = 1 + recipe.sandbox.repeats, _Here.batch.environment.limit_seconds
             _Here.silence_seconds = patience + 2 * runs * limit + GRACE_SECONDS
@@ -137,7 +171,9 @@ class BufferPrompts(Dataset[dict[str, Any]]):
             remedy = "raise it, or lower environment.prompt_tokens of the recipe"
             rule = f"a prompt has {len(tokens)} tokens"
             raise InputError("data.max_prompt_length", self.config.max_prompt_length, rule, remedy)
-        told = None if parent is None else {"code": parent.code, "message": parent.message}
+        told = None
+        if parent is not None:
+            told = {"code": parent.code, "message": parent.message, "attempt": parent.number, "seed": parent.seed}
         return {
             "raw_prompt": chat,
             "index": place,
@@ -150,6 +186,8 @@ class BufferPrompts(Dataset[dict[str, Any]]):
 
     def state_dict(self) -> dict[str, Any]:
         """What verl keeps beside the weights (data.pt)."""
+        if self.training and self.batch.step and _Here.log is not None:
+            _Here.log.note(SAVED, f"verl saves its own after step {self.batch.step}")
         return {NAME: json.dumps(self.batch.state_dict())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -158,6 +196,8 @@ class BufferPrompts(Dataset[dict[str, Any]]):
             rule = "it was saved by another dataset"
             raise InputError("data.pt", sorted(state), rule, "start anew: trainer.resume_mode=disable")
         self.batch.load_state_dict(json.loads(state[NAME]))
+        if self.training and _Here.log is not None:
+            _Here.log.rewind(self.batch.step)  # verl does the steps after its checkpoint again
 
 
 @lru_cache(maxsize=1)
@@ -202,25 +242,46 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
         except Exception as error:  # verl would drop the row; so it is told instead, and charged to nobody
             log.exception("an attempt could not be made")
             outcome = dataclasses.replace(MISSING, message=f"{type(error).__name__}: {error}"[:300])
-            return self._output(prompt_ids or [0], [0], blank, outcome, chain, given, time.monotonic() - begun, {})
+            told = self._told(kwargs, [], outcome, chain, time.monotonic() - begun)
+            return self._output(prompt_ids or [0], [0], blank, outcome, told, {})
+        told = self._told(kwargs, reply.token_ids, outcome, chain, wrote)
         tokens = list(reply.token_ids[: self.rollout_config.response_length])
         logprobs = list(reply.log_probs[: len(tokens)]) if reply.log_probs else None
         if not tokens:
             tokens, logprobs = [0], blank
-        return self._output(prompt_ids, tokens, logprobs, outcome, chain, given, wrote, reply.extra_fields)
+        return self._output(prompt_ids, tokens, logprobs, outcome, told, reply.extra_fields)
 
     async def _execute(self, token_ids: Sequence[int], given: Mapping[str, Any]) -> Outcome:
         environment, threads = _agent_environment(read_recipe(self.data_config), self.tokenizer)
-        text = self.tokenizer.decode(
+        parent = json.loads(given["parent"])
+        parents = [None if parent is None else Parent(parent["code"], parent["message"])]
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(threads, environment.execute, [self._text(token_ids)], parents)
+        return found[0]  # type: ignore[no-any-return]
+
+    def _text(self, token_ids: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(
             token_ids[: self.rollout_config.response_length],
             skip_special_tokens=True,
             clean_up_tokenization_spaces=False,
         )
-        parent = json.loads(given["parent"])
-        parents = [None if parent is None else Parent(**parent)]
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(threads, environment.execute, [text], None, parents)
-        return found[0]  # type: ignore[no-any-return]
+        return text
+
+    def _told(
+        self, asked: Mapping[str, Any], token_ids: Sequence[int], outcome: Outcome, chain: int, wrote: float
+    ) -> str:
+        """What the sampler is told of the attempt; `_row` reads it."""
+        tokens = [int(token) for token in token_ids[: self.rollout_config.response_length]]
+        told = {
+            "chain": chain,
+            "outcome": dataclasses.asdict(outcome),
+            "prompt": [{name: str(turn[name]) for name in ("role", "content")} for turn in asked["raw_prompt"]],
+            "parent": json.loads(asked["extra_info"]["parent"]),
+            "reply": self._text(tokens),
+            "tokens": tokens,
+            "seconds": wrote,
+        }
+        return json.dumps(told)
 
     def _output(
         self,
@@ -228,17 +289,13 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
         tokens: list[int],
         logprobs: list[float] | None,
         outcome: Outcome,
-        chain: int,
-        given: Mapping[str, Any],
-        wrote: float,
+        told: str,
         extra: Mapping[str, Any],
     ) -> Any:
-        told = {"chain": chain, "outcome": dataclasses.asdict(outcome), "generation_seconds": wrote}
-        told["parent"] = json.loads(given["parent"])
         mine = {
             "turn_scores": [],
             "tool_rewards": [],
-            NAME: json.dumps(told),
+            NAME: told,
             "reward_extra_info": {"score": outcome.reward, "seconds": outcome.seconds},
         }
         return AgentLoopOutput(
@@ -248,7 +305,7 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
             response_logprobs=logprobs,
             reward_score=outcome.reward,
             num_turns=2,
-            metrics={"generate_sequences": wrote, "tool_calls": outcome.wall_seconds},
+            metrics={"generate_sequences": json.loads(told)["seconds"], "tool_calls": outcome.wall_seconds},
             extra_fields={**extra, **mine},
         )
 
@@ -290,17 +347,20 @@ class PricedSampler(ReplayBuffer):  # type: ignore[misc]
             raise InputError("data.custom_cls.name", None, "the sampler needs its dataset", "set it to BufferPrompts")
         found = tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["rm_scores", "extra_fields"])
         rows = [_row(fields) for fields in _plain(found["extra_fields"])]
-        keys, priced = list(batch.keys), self._price(_Here.batch, rows)
+        by_chain = _by_chain(_Here.batch.recipe.batch, rows)
+        self._check_resumed(_Here.batch.step)
+        priced = _price(_Here.batch, by_chain)
+        self._record(_Here.batch, by_chain, priced)
         rewards = dict(enumerate(priced.rewards))
-        kept = [at for at, row in enumerate(rows) if rewards[row[0]] is not None]
+        kept = [at for at, row in enumerate(rows) if rewards[row.chain] is not None]
         if not kept:
-            why = priced.outcomes[rows[0][0]].message
+            why = priced.outcomes[rows[0].chain].message
             raise InfrastructureError(f"no attempt of step {global_steps} could be made ({why})")
         charged = []
         scores = found["rm_scores"].unbind()
         for at in kept:
             row = torch.zeros_like(scores[at])
-            row[-1] = float(rewards[rows[at][0]] or 0.0)
+            row[-1] = float(rewards[rows[at].chain] or 0.0)
             charged.append(row)
         lost = [batch.keys[at] for at in range(len(rows)) if at not in set(kept)]
         if lost:
@@ -309,39 +369,54 @@ class PricedSampler(ReplayBuffer):  # type: ignore[misc]
         nested = torch.nested.as_nested_tensor(charged, layout=torch.jagged)
         fields = tensordict_utils.get_tensordict({"rm_scores": nested})
         tq.kv_batch_put(keys=batch.keys, partition_id=partition_id, fields=fields)
-        self._record(global_steps, keys, rows, priced)
         return batch, {**metrics, **{f"{NAME}/{name}": value for name, value in priced.metrics().items()}}
 
     @staticmethod
-    def _price(batch: PricedBatch, rows: Sequence[Row]) -> Priced:
-        size = batch.recipe.batch
-        outcomes: list[Outcome | None] = [None] * size
-        seconds = [0.0] * size
-        codes: list[str | None] = [None] * size
-        for chain, outcome, wrote, code in rows:
-            if not 0 <= chain < size or outcomes[chain] is not None:
-                rule = f"each of the {size} chains has one row"
-                raise InputError("chain", chain, rule, f"set data.{NAME}.attempts to actor_rollout_ref.rollout.n")
-            outcomes[chain], seconds[chain], codes[chain] = outcome, wrote, code
-        return batch.price(outcomes, parent_codes=codes, generation_seconds=seconds)
+    def _check_resumed(step: int) -> None:
+        """Before the first batch: a run whose checkpoints are lost would be dropped from the record."""
+        if _Here.log is not None and step == 0 and any(event.kind == SAVED for event in _Here.log.events()):
+            last, rule = _Here.log.last_step(), "verl began anew, and the folder holds a run that it had saved"
+            remedy = f"resume from its checkpoint, or name another data.{NAME}.run"
+            raise InputError("trainer.resume_mode", f"step 1 of {last}", rule, remedy)
 
     @staticmethod
-    def _record(step: int, keys: Sequence[str], rows: Sequence[Row], priced: Priced) -> None:
-        """The step's attempts as one line, where data.rewardrate.record says so; `step_lines.read` reads them."""
-        if _Here.record is None:
+    def _record(batch: PricedBatch, rows: Sequence[Row | None], priced: Priced) -> None:
+        """The step into the run folder. Replies and scripts of a step overlap: its phases are the longest of each."""
+        if _Here.log is None:
             return
-        attempts = []
-        for key, (chain, *_) in zip(keys, rows, strict=True):
-            told = {"key": key, "chain": chain, "rate": priced.rate.rate, "price": priced.price}
-            told |= {"relative_reward": priced.relative[chain], "bonus": priced.bonuses[chain]}
-            attempts.append(told | dataclasses.asdict(priced.outcomes[chain]))
-        step_lines.append(_Here.record, step, attempts)
+        proposals = [Proposal("") if row is None else row.proposal for row in rows]
+        origins = [Origin() if row is None else row.origin for row in rows]
+        phases = {
+            "propose": max(proposal.seconds for proposal in proposals),
+            "execute": max(outcome.wall_seconds for outcome in priced.outcomes),
+        }
+        batch.record(_Here.log, priced, proposals, origins, phases)
+
+
+def _by_chain(size: int, rows: Sequence[Row]) -> list[Row | None]:
+    found: list[Row | None] = [None] * size
+    for row in rows:
+        if not 0 <= row.chain < size or found[row.chain] is not None:
+            rule = f"each of the {size} chains has one row"
+            raise InputError("chain", row.chain, rule, f"set data.{NAME}.attempts to actor_rollout_ref.rollout.n")
+        found[row.chain] = row
+    return found
+
+
+def _price(batch: PricedBatch, rows: Sequence[Row | None]) -> Priced:
+    return batch.price(
+        [None if row is None else row.outcome for row in rows],
+        parent_codes=[None if row is None else row.code for row in rows],
+        generation_seconds=[0.0 if row is None else row.proposal.seconds for row in rows],
+    )
 
 
 def _row(fields: Any) -> Row:
     told = json.loads(fields[NAME])
-    code = told["parent"]["code"] if told["parent"] else None
-    return told["chain"], Outcome(**told["outcome"]), told["generation_seconds"], code
+    parent = told["parent"] or {"code": None, "attempt": None, "seed": ""}
+    proposal = Proposal(told["reply"], reply_tokens=tuple(told["tokens"]), seconds=told["seconds"])
+    origin = Origin(told["prompt"], parent["attempt"], parent["seed"])
+    return Row(told["chain"], Outcome(**told["outcome"]), proposal, origin, parent["code"])
 
 
 def _plain(column: Any) -> list[Any]:

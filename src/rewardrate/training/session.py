@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import platform
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from rewardrate import __version__, config
+from rewardrate import config
 from rewardrate.attempt import Outcome
-from rewardrate.environments.environment import Environment, RunSetup
-from rewardrate.errors import InputError
+from rewardrate.environments.environment import Environment
 from rewardrate.policies import EndpointPolicy
 from rewardrate.runlog import RunLog, best
 from rewardrate.runlog.rows import FINAL_EVALUATION
 from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import Recipe
+from rewardrate.training.run_folder import open_run
 
 NO_DEADLINE = "the budget states no script_seconds, so there is no deadline: the reward rate is charged"
 REPLIES = "replies.jsonl"  # of an endpoint, for the step under way
@@ -43,7 +38,7 @@ def train(
         policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is said before a folder is made
         environment = setup.environment(executor, policy.count)
         with (
-            _log(recipe, setup, folder) as log,
+            open_run(recipe, setup, folder) as log,
             Loggers(recipe.loggers, log, config.leaves(asdict(recipe))) as loggers,
         ):
             executor.on_event = log.note
@@ -92,80 +87,3 @@ def _evaluate_best(environment: Environment, log: RunLog) -> None:
     outcome = environment.final_evaluation(chosen.code)
     if outcome is not None and outcome.charged:
         log.note(FINAL_EVALUATION, f"{head}reward {outcome.reward:.4f}, {outcome.message}")
-
-
-@contextlib.contextmanager
-def _log(recipe: Recipe, setup: RunSetup, folder: Path) -> Iterator[RunLog]:
-    if not RunLog.exists(folder):
-        log = RunLog.create(folder, config.dumps(recipe), about(recipe, setup))
-    else:
-        log = RunLog.open(folder)
-        _same(recipe, log)
-        _same_facts(setup, log)
-    with log:
-        _note_budget(recipe, log)
-        yield log
-
-
-def _same(recipe: Recipe, log: RunLog) -> None:
-    """Refuse to go on with another recipe than the run began with; the first setting that differs is named."""
-    kept = config.leaves(asdict(config.build(Recipe, config.read_toml(log.folder / "config.toml"))))
-    mine = config.leaves(asdict(recipe))
-    for name in sorted(set(kept) | set(mine)):
-        if not name.startswith(("budget.", "loggers", "sandbox.address")) and kept.get(name) != mine.get(name):
-            log.close()
-            rule = f"the run in {log.folder} was begun with {kept.get(name)!r}"
-            raise InputError(name, mine.get(name), rule, "give the same command as before, or another --out")
-
-
-def _same_facts(setup: RunSetup, log: RunLog) -> None:
-    """Refuse to resume with other facts than the run began with (a race: its hidden tokens and target)."""
-    kept, here = log.about(), setup.facts()
-    for name in setup.must_match:
-        if name in here and kept.get(name, "") != here[name]:
-            log.close()
-            rule = f"the run in {log.folder} was begun with {kept.get(name, 'another one')}"
-            raise InputError(name, here[name], rule, "use another --out, or bring back the split.key of that run")
-
-
-def _note_budget(recipe: Recipe, log: RunLog) -> None:
-    """A resumed run may have a larger budget than config.toml says: reports read the last one from the events."""
-    kept = config.build(Recipe, config.read_toml(log.folder / "config.toml")).budget.script_seconds
-    for event in log.events():
-        if event.kind == "budget":
-            kept = float(event.message.rpartition(" ")[2])
-    if recipe.budget.script_seconds is not None and recipe.budget.script_seconds != kept:
-        log.note("budget", f"script_seconds = {recipe.budget.script_seconds!r}")
-
-
-def about(recipe: Recipe, setup: RunSetup) -> dict[str, str]:
-    """What must be known of a run before its first step: versions, machine, commit, which way its score points."""
-    return {
-        "rewardrate": __version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "commit": _commit(),
-        "task": recipe.task,
-        **setup.facts(),
-        "arm": recipe.arm,
-        "seed": str(recipe.seed),
-        "clock": recipe.overhead.clock(recipe.sandbox.clock),
-        "policy": recipe.policy.name if recipe.policy.kind == "model" else recipe.policy.model,
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
-
-
-def _commit() -> str:
-    """The commit of the source checkout this runs from; empty for an installed package."""
-    here = Path(__file__).parent
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
