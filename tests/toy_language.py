@@ -85,11 +85,11 @@ def loop(folder, world, *, seed=0, steps=50, batch=16, objective=None, learner=L
             changes.pop("estimator", None) or NIW(seed=seed),
             Accumulators(batch, window=changes.pop("window", None)),
             buffer=SolutionBuffer(10 * batch),
+            attempts_per_prompt=learner.algorithm.attempts_per_prompt,
         ),
         log=log,
         budget=Budget(steps=steps),
         seed=seed,
-        attempts_per_prompt=learner.algorithm.attempts_per_prompt,
         checkpoint_every=changes.pop("every", 1000),
         **changes,
     )

@@ -62,10 +62,10 @@ def test_the_same_without_a_critic_from_groups_of_attempts(kind, seed, tmp_path)
 
 def test_attempts_at_one_prompt_stand_side_by_side_with_one_parent(tmp_path):
     run = toy_language.loop(tmp_path / "run", World(TWO_ARMS), steps=3, learner=learner_of("grpo", attempts=8))
-    assert run.parents() == [None] * 16
+    assert run.pricer.parents() == [None] * 16
     run.run()
-    first, second = run.buffer.select(2)
-    assert run.parents() == [first] * 8 + [second] * 8
+    first, second = run.pricer.buffer.select(2)
+    assert run.pricer.parents() == [first] * 8 + [second] * 8
     with run.log as log:
         third = [attempt.parent for attempt in log.attempts(3)]
     assert len(third) == 16

@@ -141,7 +141,7 @@ def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe,
     good, broken, _, refused = attempts
     assert (good.seed, broken.seed) == ("b_slower", "a_baseline"), "lower loss first at price 0"
     assert good.parent is None
-    assert good.rank_key < 0
+    assert good.rank_key == pytest.approx(15.0 - good.seconds), "seconds, and 500 s a unit of loss for 0.03 of it"
     assert broken.rank_key is refused.rank_key is None
     assert good.reward == pytest.approx(10 - good.score)
     assert "softcap" in broken.message
