@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -156,6 +157,7 @@ def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell begins what runs behind it with interrupts off
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipe")
     parser.add_argument("--tasks", nargs="+", required=True)

@@ -93,7 +93,8 @@ def test_a_block_is_a_task_and_a_seed(block, text):
 
 
 def test_a_program_that_is_not_over_in_time_is_interrupted(block, tmp_path):
-    code = """import sys, time
+    code = """import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     open(sys.argv[1], 'w').close()
     time.sleep(60)

@@ -110,7 +110,7 @@ def test_what_a_child_does_while_the_main_process_is_slowly_reaped_is_charged(le
         result = at(level, LINGERING, Limits(seconds=20, memory_bytes=512 * MIB, cores=1), collect=["submission.csv"])
         assert result.status == "ok"
         assert result.stragglers >= 1
-        assert result.seconds >= float(result.files.get("submission.csv", b"0"))
+        assert result.seconds >= float(result.files.get("submission.csv") or 0)  # it may be killed before it writes
 
 
 def test_a_script_that_ends_after_its_deadline_is_late_even_if_that_is_noticed_afterwards():
