@@ -11,6 +11,7 @@ settings.load_profile("house")
 SLOW = (
     "bandits/agents/test_cucb.py",
     "bandits/agents/test_npg.py::test_a_fixed_seed_gives_these_numbers",
+    "bandits/agents/test_npg.py::test_it_learns_and_its_price",
     "bandits/test_batch_rates.py",
     "bandits/test_cluster.py",
     "bandits/test_cuda.py",
@@ -52,6 +53,7 @@ SLOW = (
     "environments/speedrun/test_reevaluation.py",
     "environments/speedrun/test_referee.py",
     "environments/speedrun/test_tampering.py",
+    "policies/algorithms/test_against_verl.py",
     "policies/test_learner.py::test_the_gradient_does_not_depend",
     "policies/test_sampling.py::test_a_reply_does_not_depend",
     "policies/test_vllm.py",
@@ -64,6 +66,7 @@ SLOW = (
     "reports/test_page.py::test_a_task_of_any_name",
     "reports/test_page.py::test_a_truncated_log",
     "reports/test_page.py::test_several_folders",
+    "runlog/test_killed.py",
     "sandbox/",
     "scale/test_connection.py",
     "scale/test_dispatch.py",
