@@ -32,6 +32,7 @@ from rewardrate.reports.rates import changepoint_table, draw_changepoint
 from rewardrate.reports.tasks import draw as draw_task
 from rewardrate.reports.tasks import draw_all, score_table
 from rewardrate.reports.theory import draw
+from rewardrate.reports.timed import draw_shares
 from rewardrate.theory.check import CheckConfig, check_theory
 
 DOCS = Path(__file__).parent
@@ -152,6 +153,7 @@ if __name__ == "__main__":
     os.environ["COLUMNS"] = "110"  # help pages wrap at the width of the terminal
     draw(DOCS / "figures" / "theory")
     draw_changepoint(DOCS / "figures" / "changepoint")
+    draw_shares(ROOT / "results" / "2026-11-16-timed-sb3" / "rows.csv", DOCS / "figures" / "timed-sb3")
     for page in PAGES:
         fill(page)
     problems = [line for page in PAGES for line in broken_links(page)]

@@ -87,11 +87,11 @@ def test_torch_free_rooms_import_without_torch(room):
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
-def test_the_sign_of_every_room_stands_in_the_readme_map(room):
+def test_the_sign_of_every_room_stands_in_the_map(room):
     sign = (ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or "").splitlines()[0]
     assert sign, f"{room.name} has no sign"
-    line = re.search(rf"^\s*{room.name}/\s+(.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert line, f"{room.name}/ does not stand in the README map"
+    line = re.search(rf"^\s*{room.name}/\s+(.*)$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    assert line, f"{room.name}/ does not stand in the map of docs/architecture.md"
     assert sign.rstrip(".") in line.group(1), f"the map says {line.group(1)!r}, the room {sign!r}"
 
 
