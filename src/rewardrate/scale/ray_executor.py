@@ -75,6 +75,8 @@ class RayExecutor(Executor):
         self._left_out: dict[str, int] = {}
         "Node -> from how many cores a job on it cannot be had; 0: never."
         self._failures: dict[str, int] = {}
+        self._lost: set[str] = set()
+        "Nodes whose loss was said."
         self._hosts: dict[str, str] = {}
         "Node -> address of its machine."
         self._digests: dict[str, tuple[object, str]] = {}
@@ -230,10 +232,14 @@ class RayExecutor(Executor):
         self._event("node-unusable", member, f"cannot be used: {' '.join(str(error).split())[:300]}")
 
     def _report_lost(self, member: Member) -> None:
-        """Say once that a node is lost, why, and how many attempts it took with it."""
-        if member.lost and not member.reported:
+        """Say once that a node is lost, why, and how many attempts it took with it.
+
+        Ray may call a dead node alive for some seconds more: it is made ready again in vain, and lost with nothing.
+        """
+        taken = member.dropped + member.running
+        if member.lost and not member.reported and (taken or member.name not in self._lost):
             member.reported = True
-            taken = member.dropped + member.running
+            self._lost.add(member.name)
             self._event("node-lost", member, f"is lost ({member.lost}); attempts that it was running: {taken}")
 
     def _event(self, kind: str, member: Member, what: str) -> None:
