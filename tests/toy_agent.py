@@ -95,7 +95,7 @@ def loop(folder, *, arm="rpg", seed=0, steps=60, batch=16, environment=None, eve
     log = RunLog.open(folder) if RunLog.exists(folder) else RunLog.create(folder, "", {"arm": arm})
     environment, budget = environment or TwoArms(), changes.pop("budget", Budget(steps=steps))
     deadline = None if budget.script_seconds is None else budget.script_seconds / batch
-    pricing = {name: changes.pop(name) for name in ("overhead", "horizon") if name in changes}
+    pricing = {name: changes.pop(name) for name in ("overhead", "price") if name in changes}
     return Loop(
         environment=environment,
         policy=Softmax(),

@@ -106,6 +106,27 @@ def test_a_saved_state_resumes_bit_for_bit(steps, deadline):
     assert straight.state_dict() == resumed.state_dict()
 
 
+@given(STEPS, st.floats(1, 1e3), st.integers(1, 50), st.floats(0, 10))
+def test_it_depends_on_the_seconds_of_a_chain_alone_and_not_on_the_rate(steps, deadline, chains, rate):
+    """Twice the chains with twice the attempts, each attempt made twice, is the same price at the same deadline."""
+    one, other = Horizon(), Horizon()
+    for step in steps:
+        reward, seconds = np.array(step).T
+        price = one.update(reward, seconds, chains=chains, deadline=deadline)
+        doubled = [np.tile(column, 2) for column in (reward, seconds)]
+        again = other.update(*doubled, rate=rate, chains=2 * chains, deadline=deadline)
+        assert again == pytest.approx(price, rel=1e-6, abs=1e-9)
+
+
+def test_a_longer_deadline_costs_more_while_learning_still_needs_the_time_and_less_afterwards():
+    """price = slope * (left / d) * exp(-u) rises until u = 1 and falls from there."""
+    prices = [played(learning(0.02, 1.0, 12), deadline)[0][-1] for deadline in np.linspace(7.0, 600.0, 200)]
+    top = int(np.argmax(prices))
+    assert 0 < top < 199
+    assert np.all(np.diff(prices[: top + 1]) > 0)
+    assert np.all(np.diff(prices[top:]) < 0)
+
+
 def test_bad_rows_and_damaged_states_are_refused_and_change_nothing():
     price = Horizon()
     price.update([0.5, 0.1], [1.0, 2.0], chains=2, deadline=10.0)

@@ -93,6 +93,14 @@ def test_every_arm_is_compared_with_vanilla(both, tmp_path):
     assert (alone.first, len(alone.pairs)) == ("horizon", 1)
 
 
+def test_fixed_prices_are_arms_of_their_own_by_their_number(both, tmp_path):
+    for number in (0.05, 0.5):
+        made_run.make(tmp_path / str(number), arm="fixed", config=f"reward_per_second = {number}\n")
+    (one,) = runs.experiments([*runs.find(both / "vanilla"), *runs.find(tmp_path)])
+    assert list(one.contrasts) == ["fixed 0.05", "fixed 0.5"]
+    assert runs.differing(one) == []
+
+
 def test_T_is_the_stated_budget_of_script_seconds_once_all_runs_have_used_it_up(tmp_path):
     for seconds, stated in ((4.0, True), (1e6, False)):
         config = f"batch = 3\n[budget]\nscript_seconds = {seconds}\n"

@@ -17,7 +17,7 @@ import pytest
 import toy_agent
 from rewardrate.attempt import Outcome
 from rewardrate.errors import InfrastructureError, InputError
-from rewardrate.rates import Fixed, Horizon
+from rewardrate.rates import Fixed, FixedPrice, Horizon, RatePrice
 from rewardrate.runlog import RunLog
 from rewardrate.training.loop import Budget
 from rewardrate.training.objective import Overhead
@@ -49,12 +49,12 @@ def test_the_price_before_a_deadline_is_on_record_falls_to_zero_and_resumes(tmp_
     budget = Budget(script_seconds=300.0)
     records = []
     for name, on_step in (("straight", None), ("stopped", at_four)):
-        loop = toy_agent.loop(tmp_path / name, budget=budget, batch=8, horizon=Horizon(), on_step=on_step)
+        loop = toy_agent.loop(tmp_path / name, budget=budget, batch=8, price=Horizon(), on_step=on_step)
         with contextlib.suppress(Stop):
             loop.run()
         loop.log.close()
         if on_step is not None:
-            loop = toy_agent.loop(tmp_path / name, budget=budget, batch=8, horizon=Horizon())
+            loop = toy_agent.loop(tmp_path / name, budget=budget, batch=8, price=Horizon())
             loop.run()
             loop.log.close()
         with RunLog.open(tmp_path / name, read_only=True) as log:
@@ -67,11 +67,21 @@ def test_the_price_before_a_deadline_is_on_record_falls_to_zero_and_resumes(tmp_
     assert all(left == pytest.approx(reward - prices[1] * seconds) for reward, seconds, left in relative)
 
 
+def test_a_price_that_is_not_the_rate_is_on_record(tmp_path):
+    found = {}
+    for name, price in (("rate", RatePrice()), ("fixed", FixedPrice(0.125))):
+        loop = toy_agent.loop(tmp_path / name, steps=2, batch=4, price=price)
+        loop.run()
+        found[name] = [step.metrics.get("price") for step in loop.log.steps()]
+        loop.log.close()
+    assert found == {"rate": [None, None], "fixed": [0.125, 0.125]}
+
+
 def test_a_run_begun_without_a_deadline_cannot_get_one(tmp_path):
     loop = toy_agent.loop(tmp_path / "run", steps=2, batch=4)
     loop.run()
     loop.log.close()
-    loop = toy_agent.loop(tmp_path / "run", budget=Budget(script_seconds=900.0), batch=4, horizon=Horizon())
+    loop = toy_agent.loop(tmp_path / "run", budget=Budget(script_seconds=900.0), batch=4, price=Horizon())
     with pytest.raises(InputError, match="begun without a deadline"):
         loop.run()
     loop.log.close()

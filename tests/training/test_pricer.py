@@ -9,7 +9,7 @@ import toy_agent
 from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import KnownSolution, RewardRules
 from rewardrate.errors import InputError
-from rewardrate.rates import NIW, Accumulators, Fixed, Horizon
+from rewardrate.rates import NIW, Accumulators, Fixed, FixedPrice, Horizon
 from rewardrate.training.buffer import SolutionBuffer
 from rewardrate.training.objective import Objective, Overhead
 from rewardrate.training.pricer import Pricer
@@ -83,11 +83,11 @@ def test_a_failure_of_the_sandbox_has_no_reward_and_a_failure_of_the_policy_pays
 
 
 def test_a_saved_state_resumes_with_the_same_numbers():
-    rng, whole, half = np.random.default_rng(0), pricer(horizon=Horizon(), deadline=50.0), None
+    rng, whole, half = np.random.default_rng(0), pricer(price=Horizon(), deadline=50.0), None
     for step in range(1, 6):
         rows, numbers = batch(rng, step), range(step * ROWS, (step + 1) * ROWS)
         if step == 3:
-            half = pricer(horizon=Horizon(), deadline=50.0)
+            half = pricer(price=Horizon(), deadline=50.0)
             half.load_state_dict(json.loads(json.dumps(whole.state_dict())))
         found = whole.price(rows, step=step, attempts=numbers)
         if half is not None:
@@ -104,8 +104,22 @@ def test_a_state_that_does_not_fit_changes_nothing():
         assert made.state_dict() == before
     with pytest.raises(InputError, match="it lacks chains"):
         made.load_state_dict({"estimator": before["estimator"], "buffer": before["buffer"]})
-    with pytest.raises(InputError, match="begun without a deadline"):
-        pricer(horizon=Horizon(), deadline=9.0).load_state_dict(before)
+    with pytest.raises(InputError, match="price = 'horizon': the run was begun without a deadline or at another price"):
+        pricer(price=Horizon(), deadline=9.0).load_state_dict(before)
+
+
+def test_a_checkpoint_keeps_the_state_of_its_price_under_the_price_s_name():
+    """Checkpoints from before a price was an object of its own have these parts, and resume."""
+    parts = {"estimator", "chains", "buffer"}
+    assert set(pricer(price=Horizon(), deadline=9.0).state_dict()) == parts | {"horizon"}
+    assert set(pricer(price=FixedPrice(0.1)).state_dict()) == set(pricer().state_dict()) == parts
+
+
+def test_a_fixed_price_is_charged_by_the_objective_s_scale_and_the_rate_is_estimated_all_the_same():
+    made = pricer(Fixed(7.0), price=FixedPrice(0.2), objective=Objective(price_scale=0.5))
+    priced = made.price([outcome(1.0, 2.0, row) for row in "abcd"], step=1, attempts=range(1, 5))
+    assert (priced.price, priced.rate.rate) == (0.1, 7.0)
+    assert priced.relative == [pytest.approx(0.8)] * 4
 
 
 def test_a_number_that_is_refused_leaves_the_totals_as_they_were():

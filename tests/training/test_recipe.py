@@ -3,8 +3,10 @@ from pathlib import Path
 import pytest
 
 from rewardrate import config
+from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
+from rewardrate.rates import Horizon, RatePrice
 from rewardrate.training.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
@@ -65,17 +67,41 @@ def test_an_arm_changes_nothing_else():
 
 
 def test_the_price_that_knows_the_deadline_needs_one():
-    given = ["budget.script_seconds=160"]
-    recipe = config.load(Recipe, config.find_recipe("laptop"), given).with_arm("horizon")
-
-    def horizon(recipe):
-        return recipe.make_pricer(RewardRules()).horizon
-
-    assert horizon(recipe) is not None
+    recipe = config.load(Recipe, config.find_recipe("laptop"), ["budget.script_seconds=160"]).with_arm("horizon")
+    assert isinstance(recipe.make_price(), Horizon)
     assert recipe.make_pricer(RewardRules()).deadline == 10.0, "of each of the 16 chains"
-    assert horizon(recipe.with_arm("rpg")) is None
-    assert horizon(recipe.with_arm("horizon").with_arm("vanilla")) is None
-    assert horizon(config.load(Recipe, config.find_recipe("laptop"), []).with_arm("horizon")) is None
+    without = config.load(Recipe, config.find_recipe("laptop")).with_arm("horizon")
+    for other in (recipe.with_arm("rpg"), recipe.with_arm("horizon").with_arm("vanilla"), without):
+        assert isinstance(other.make_price(), RatePrice)
+
+
+def test_a_fixed_price_charges_its_number_and_is_an_arm_of_its_own():
+    recipe = config.build(Recipe, {"task": "diamonds", "price": "fixed", "reward_per_second": 0.25})
+    assert recipe.arm == "fixed"
+    assert recipe.with_arm("fixed") is recipe
+    assert recipe.make_price().update([1.0], [1.0], rate=9.0, chains=1, deadline=None) == 0.25
+    for arm in ("rpg", "vanilla", "horizon"):
+        other = recipe.with_arm(arm)
+        assert (other.arm, other.reward_per_second) == (arm, None)
+    with pytest.raises(InputError, match='reward_per_second = None: price = "fixed" needs it'):
+        recipe.with_arm("rpg").with_arm("fixed")
+    with pytest.raises(InputError, match=r'reward_per_second = 0\.25: price = "rate" does not charge it.*leave it out'):
+        config.build(Recipe, {"task": "diamonds", "reward_per_second": 0.25})
+    with pytest.raises(InputError, match=r"reward_per_second = -1\.0: it must be at least 0"):
+        config.build(Recipe, {"task": "diamonds", "price": "fixed", "reward_per_second": -1.0})
+
+
+def test_no_price_is_the_arm_vanilla():
+    free = config.build(Recipe, {"task": "diamonds", "price": "none"})
+    vanilla = config.build(Recipe, {"task": "diamonds"}).with_arm("vanilla")
+    assert (free.arm, free.with_arm("vanilla")) == ("vanilla", free)
+    assert free.with_arm("rpg") == vanilla.with_arm("rpg")
+    rows = [Outcome(True, 0.5, 0.5, 2.0, "", "ok", "a"), *[Outcome(False, 0.0, None, 1.0, "", "error", "b")] * 127]
+    rules = RewardRules()
+    rules.limit_seconds = 10.0
+    one, other = (recipe.make_pricer(rules).price(rows, attempts=range(128)) for recipe in (free, vanilla))
+    assert one == other
+    assert one.price == 0.0
 
 
 def test_the_race_recipe_has_the_numbers_of_the_paper():

@@ -16,8 +16,9 @@ DETAILS = """\
 Trains a language model on a machine-learning task: it proposes scripts, the sandbox runs and times them, the grader
 scores them, the best feed the next prompts, and PPO updates the model on reward after paying for the time (arm rpg) or
 on reward alone (arm vanilla). The arm horizon pays what a second can still earn before the deadline that
-budget.script_seconds states. The run folder holds every attempt; stop it at any moment and give the same command
-again: it goes on where it stopped, and no recorded attempt is lost or run again.
+budget.script_seconds states; fixed pays a stated number (reward_per_second). The run folder holds every attempt; stop
+it at any moment and give the same command again: it goes on where it stopped, and no recorded attempt is lost or run
+again.
 
 recipes: laptop (no GPU, minutes), gpu (a 1.5 B coder model on one GPU), mle-bench-paper and nanogpt-paper (the paper's
 tables), nanogpt-mini and nanogpt-gpu (a small race on two cores, or on one GPU), sql-tuning (a database, with a model
@@ -46,7 +47,7 @@ def commands() -> dict[str, Command]:
 def _arguments(parser: Parser) -> None:
     parser.add_argument("recipe", help="name of a recipe, or a TOML file")
     parser.add_argument(
-        "--arm", choices=("rpg", "vanilla", "horizon", "both"), help="which arm (default: the recipe's)"
+        "--arm", choices=("rpg", "vanilla", "horizon", "fixed", "both"), help="which arm (default: the recipe's)"
     )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the run")
     parser.add_argument(

@@ -4,9 +4,11 @@ from rewardrate.attempt import RateEstimate
 from rewardrate.rates.accumulators import Accumulators
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.fixed import Fixed
+from rewardrate.rates.fixed_price import FixedPrice
 from rewardrate.rates.horizon import Horizon
 from rewardrate.rates.neural import Neural
 from rewardrate.rates.niw import NIW
+from rewardrate.rates.price import Price, RatePrice
 from rewardrate.rates.registry import ESTIMATORS, make
 from rewardrate.rates.relative import relative_reward
 from rewardrate.rates.robbins_monro import RobbinsMonro
@@ -18,9 +20,12 @@ __all__ = [
     "Accumulators",
     "Estimator",
     "Fixed",
+    "FixedPrice",
     "Horizon",
     "Neural",
+    "Price",
     "RateEstimate",
+    "RatePrice",
     "RobbinsMonro",
     "Totals",
     "make",

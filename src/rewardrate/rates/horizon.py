@@ -25,16 +25,19 @@ from numpy.typing import ArrayLike
 
 from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
+from rewardrate.rates.price import Price
 from rewardrate.rates.rows import check_rows
 
 
-class Horizon:
+class Horizon(Price):
     """The price of a second before a deadline, from the steps so far. One `update` a step, with all its attempts.
 
     `window`: steps over which slope is fitted (each fit is averaged with the one before); headroom is the best reward
     so far less the mean of the last three steps. Below three steps the slope is not known, and the largest price that
     any slope could give is charged: headroom / (e * d), where u = 1 (less where less than one attempt is left).
     """
+
+    name = "horizon"
 
     def __init__(self, window: int = 6) -> None:
         self.window = at_least("window", window, 3)
@@ -45,11 +48,10 @@ class Horizon:
         self._slope: float | None = None
         self._best: float | None = None
 
-    def update(self, reward: ArrayLike, seconds: ArrayLike, *, chains: int, deadline: float) -> float:
-        """The price after a step: its attempts, a failed one with reward 0, of so many chains.
-
-        `deadline`: seconds per chain from the start. A bad row raises InputError naming it, and nothing is changed.
-        """
+    def update(
+        self, reward: ArrayLike, seconds: ArrayLike, *, rate: float = 0.0, chains: int, deadline: float | None
+    ) -> float:
+        """The price after a step. It needs a deadline, and not the rate; without attempts it is what it was."""
         reward_N, seconds_N = check_rows(reward, seconds, None, "zero")
         chains = at_least("chains", chains, 1)
         deadline = finite("deadline", deadline, lambda number: number > 0, "be finite and positive")

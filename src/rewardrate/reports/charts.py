@@ -143,7 +143,7 @@ def rate(experiment: Experiment) -> Chart:
             scale = run.price_scale or 1.0  # vanilla's estimate is drawn as it is
             charged = np.array([row.metrics.get("price", scale * row.rate.rate) for row in run.steps])
             low, high = (np.array([scale * getattr(row.rate, name) for row in run.steps]) for name in ("low", "high"))
-            if run.arm == "horizon":  # its price is another quantity than the rate, and has no interval
+            if run.arm not in ("rpg", "vanilla"):  # its price is another quantity than the rate, and has no interval
                 low = high = charged
             name = label if len(runs) == 1 else f"{label}, seed {run.seed}"
             dash = ("-", "--", ":")[place % 3]

@@ -51,14 +51,15 @@ class Run:
 
     @property
     def arm(self) -> str:
-        """Which arm of the experiment: rpg, horizon or vanilla."""
+        """Which arm of the experiment: rpg, horizon, fixed or vanilla."""
         return self.about.get("arm", "rpg")
 
     @property
     def label(self) -> str:
-        """The arm, and the price scale where it is neither free nor the paper's."""
-        scale = self.price_scale
-        return self.arm if self.arm == "vanilla" or scale == 1 else f"{self.arm} x {scale:g}"
+        """The arm, the number of a fixed price, and the price scale where it is neither free nor the paper's."""
+        scale, number = self.price_scale, _number(self.settings.get("reward_per_second"))
+        name = self.arm if self.arm != "fixed" or number is None else f"fixed {number:g}"
+        return name if self.arm == "vanilla" or scale == 1 else f"{name} x {scale:g}"
 
     @property
     def price_scale(self) -> float:
@@ -347,7 +348,7 @@ def comparison(runs: Sequence[Run]) -> Comparison | None:
 
 def differing(experiment: Experiment) -> list[str]:
     """Settings, besides arm, price scale, seed and budget, that are not the same in every run of an experiment."""
-    free = ("budget.", "objective.arm", "objective.price_scale", "price", "seed")
+    free = ("budget.", "objective.arm", "objective.price_scale", "price", "reward_per_second", "seed")
     names = sorted({name for run in experiment.runs for name in run.settings if not name.startswith(free)})
     return [name for name in names if len({repr(run.settings.get(name)) for run in experiment.runs}) > 1]
 

@@ -163,7 +163,8 @@ class Loop:
 
     def learn(self, proposals: Sequence[Proposal], priced: Priced) -> dict[str, float]:
         """One update of the policy on relative reward plus bonus; the price goes on record where it is not the rate."""
-        price = {} if self.pricer.horizon is None else {"price": priced.price}
+        usual = self.pricer.objective.price(priced.rate)
+        price = {} if priced.price == usual else {"price": priced.price}
         if all(reward is None for reward in priced.rewards):
             return price  # our own failures teach nothing
         with self._timed("learn"):

@@ -13,7 +13,7 @@ from typing import Any
 from rewardrate.attempt import Outcome, RateEstimate
 from rewardrate.environments.environment import KnownSolution, RewardRules
 from rewardrate.errors import InputError
-from rewardrate.rates import Accumulators, Horizon
+from rewardrate.rates import Accumulators, Price, RatePrice
 from rewardrate.rates.estimate import Estimator
 from rewardrate.training.buffer import Solution, SolutionBuffer
 from rewardrate.training.objective import Objective, Overhead
@@ -26,7 +26,7 @@ class Priced:
     rate: RateEstimate
     "rho, fitted on this batch with all before it."
     price: float
-    "What was charged for a second: a share of rho, or of what the horizon says; 0 in the arm vanilla."
+    "What was charged for a second: the objective's share of what the price says; 0 in the arm vanilla."
     relative: list[float | None]
     "Reward after paying for the time, without the bonus; None for a failure of the sandbox."
     bonuses: list[float]
@@ -60,11 +60,11 @@ class Priced:
 
 
 class Pricer:
-    """The reward rate, the chains, the solution buffer and, before a deadline, the horizon of one run.
+    """The reward rate, the price of a second, the chains and the solution buffer of one run.
 
     `rules` (an environment) say how its attempts are ranked and rewarded; without a `buffer` there is no bonus.
-    `deadline` is a chain's share of the budget of script seconds, for the horizon. Row i of a batch is chain i;
-    `attempts_per_prompt` chains side by side get one parent: what the policy's algorithm compares.
+    `deadline` is a chain's share of the budget of script seconds, for a price that needs it. Row i of a batch is chain
+    i; `attempts_per_prompt` chains side by side get one parent: what the policy's algorithm compares.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class Pricer:
         *,
         buffer: SolutionBuffer | None = None,
         overhead: Overhead = Overhead(),  # noqa: B008
-        horizon: Horizon | None = None,
+        price: Price = RatePrice(),  # noqa: B008
         deadline: float | None = None,
         attempts_per_prompt: int = 1,
     ) -> None:
         self.rules, self.objective, self.estimator = rules, objective, estimator
         self.chains, self.buffer, self.overhead = chains, buffer, overhead
-        self.horizon, self.deadline = horizon, deadline
+        self.price_of_second, self.deadline = price, deadline
         self.attempts_per_prompt = attempts_per_prompt
 
     @property
@@ -152,13 +152,12 @@ class Pricer:
         return self.chains.fit(self.estimator)
 
     def _price_of_a_second(self, outcomes: Sequence[Outcome], rate: RateEstimate) -> float:
-        """rho, or what a second can still earn before the deadline; the objective charges its share of it."""
-        if self.horizon is None or self.deadline is None:
-            return rate.rate
+        """What a second costs after these outcomes; the objective charges its share of it."""
         charged = [outcome for outcome in outcomes if outcome.charged]
-        return self.horizon.update(
+        return self.price_of_second.update(
             [outcome.reward if outcome.valid else 0.0 for outcome in charged],
             [outcome.seconds for outcome in charged],
+            rate=rate.rate,
             chains=self.chains.chains,
             deadline=self.deadline,
         )
@@ -190,9 +189,9 @@ class Pricer:
         """Resume from a saved state; one that does not fit is refused, and nothing is changed."""
         parts = self._parts()
         missing = [name for name in parts if name not in state]
-        if missing == ["horizon"]:
-            rule = "the run was begun without a deadline, and its price knows nothing of the steps so far"
-            raise InputError("budget.script_seconds", self.deadline, rule, "use another --out")
+        if missing == [self.price_of_second.name]:
+            rule = "the run was begun without a deadline or at another price, and this one knows nothing of its steps"
+            raise InputError("price", self.price_of_second.name, rule, "use another --out")
         if missing:
             raise InputError("state", sorted(state), f"it lacks {', '.join(missing)}")
         before = self.state_dict()
@@ -205,5 +204,6 @@ class Pricer:
             raise
 
     def _parts(self) -> dict[str, Any]:
-        parts = {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer, "horizon": self.horizon}
+        parts = {"estimator": self.estimator, "chains": self.chains, "buffer": self.buffer}
+        parts |= {self.price_of_second.name: self.price_of_second} if self.price_of_second.state_dict() else {}
         return {name: part for name, part in parts.items() if part is not None}

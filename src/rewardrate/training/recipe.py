@@ -26,7 +26,9 @@ from rewardrate.training.loop import Budget
 from rewardrate.training.objective import Arm, Objective, Overhead
 from rewardrate.training.pricer import Pricer
 
-ArmName = Arm | Literal["horizon"]
+ArmName = Arm | Literal["horizon", "fixed"]
+PriceName = Literal["rate", "horizon", "fixed", "none"]
+PRICE_OF_ARM: dict[ArmName, PriceName] = {"rpg": "rate", "vanilla": "rate", "horizon": "horizon", "fixed": "fixed"}
 EXECUTORS = "rewardrate.executors"  # group of entry points; what they must do: docs/ray.md, An executor of your own
 
 
@@ -113,8 +115,10 @@ class Recipe:
     budget: Budget = field(default_factory=lambda: Budget(steps=300))
     objective: Objective = field(default_factory=Objective)
     policy: ModelChoice | EndpointChoice = field(default_factory=ModelChoice)
-    price: Literal["rate", "horizon"] = "rate"
-    "What a second costs: the estimated reward rate (paper), or what it can still earn before budget.script_seconds."
+    price: PriceName = "rate"
+    "Of a second: the reward rate (paper), what it can still earn before budget.script_seconds, a number, or nothing."
+    reward_per_second: Annotated[float, AtLeast(0)] | None = None
+    "The number that the price fixed charges; objective.price_scale applies to it as to every price."
     estimator: Annotated[EstimatorSettings, Registered(ESTIMATORS, "niw")] = field(default_factory=NIWSettings)
     environment: Annotated[EnvironmentSettings, Registered(GROUP, "mle")] = field(default_factory=Settings)
     sandbox: Slots = field(default_factory=Slots)
@@ -138,6 +142,12 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.budget == Budget():
             raise InputError("budget", "none", "a run needs an end", "set steps, script_seconds or wall_seconds")
+        if (self.price == "fixed") != (self.reward_per_second is not None):
+            if self.price == "fixed":
+                rule, remedy = 'price = "fixed" needs it', "set it, for example to the reward rate of an earlier run"
+            else:
+                rule, remedy = f'price = "{self.price}" does not charge it', 'leave it out, or set price = "fixed"'
+            raise InputError("reward_per_second", self.reward_per_second, rule, remedy)
         if self.window is not None and self.estimator.feeds != "totals":
             rule = f"{self.estimator.kind} takes single attempts, not totals, and would not see the window"
             raise InputError("window", self.window, rule, 'use estimator.kind = "niw", or its own forgetting')
@@ -157,13 +167,16 @@ class Recipe:
     @property
     def arm(self) -> ArmName:
         """Which arm of the experiment this is."""
-        return "horizon" if self.price == "horizon" and self.objective.arm == "rpg" else self.objective.arm
+        if self.price == "none" or self.objective.arm == "vanilla":
+            return "vanilla"
+        return "rpg" if self.price == "rate" else self.price
 
     def with_arm(self, arm: ArmName) -> Recipe:
-        """The same run for an arm of the experiment; horizon is the arm rpg at the price that knows the deadline."""
-        if arm == "horizon":
-            return replace(self, price="horizon", objective=replace(self.objective, arm="rpg"))
-        return replace(self, price="rate", objective=replace(self.objective, arm=arm))
+        """The same run for an arm of the experiment; horizon and fixed are the arm rpg at another price."""
+        if arm == self.arm and self.price in ("fixed", "none"):
+            return self
+        objective = replace(self.objective, arm="vanilla" if arm == "vanilla" else "rpg")
+        return replace(self, price=PRICE_OF_ARM[arm], reward_per_second=None, objective=objective)
 
     def setup(self) -> RunSetup:
         """What the recipe attempts, its data prepared. Raises InputError for one that cannot be had."""
@@ -171,18 +184,25 @@ class Recipe:
 
     def make_pricer(self, rules: RewardRules) -> Pricer:
         """The step between execution and learning, with nothing in it yet; `rules` are an environment's."""
-        budget = self.budget.script_seconds
-        horizon = self.price == "horizon" and self.objective.arm == "rpg" and budget is not None
+        deadline = None if self.budget.script_seconds is None else self.budget.script_seconds / self.batch
         return Pricer(
             rules,
-            self.objective,
+            replace(self.objective, arm="vanilla") if self.price == "none" else self.objective,
             self.make_estimator(),
             rates.Accumulators(self.batch, window=self.window, invalid=self.invalid_in_fit),
             buffer=SolutionBuffer(self.buffer_batches * self.batch, copies=self.copies, large=self.large_edits),
             overhead=self.overhead,
-            horizon=rates.Horizon() if horizon else None,
-            deadline=None if budget is None else budget / self.batch,
+            price=self.make_price(),
+            deadline=deadline,
             attempts_per_prompt=self.attempts_per_prompt,
+        )
+
+    def make_price(self) -> rates.Price:
+        """What a second costs, with nothing in it yet. Without a deadline the horizon is the reward rate."""
+        if self.arm == "fixed" and self.reward_per_second is not None:
+            return rates.FixedPrice(self.reward_per_second)
+        return (
+            rates.Horizon() if self.arm == "horizon" and self.budget.script_seconds is not None else rates.RatePrice()
         )
 
     def make_estimator(self) -> Estimator:
