@@ -34,7 +34,7 @@ LAYERS = {
     "cli": 4,
 }
 GROUND = {"attempt", "errors", "config", "checks", "chat", "registry", "__init__", "__main__", "__version__"}  # layer 0
-MAY_MEET = {("scale", "training")}
+MAY_MEET = {("scale", "training"), ("theory", "rates")}
 TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "timed", "reports", "cli"]
 
 
