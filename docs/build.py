@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import json
 import os
 import re
 import sys
@@ -28,7 +29,7 @@ from rewardrate.reports.bandit_tables import (
     versus_table,
 )
 from rewardrate.reports.bandits import Study
-from rewardrate.reports.rates import changepoint_table, draw_changepoint
+from rewardrate.reports.rates import changepoint_table, draw_changepoint, over_pricing_table
 from rewardrate.reports.tasks import draw as draw_task
 from rewardrate.reports.tasks import draw_all, score_table
 from rewardrate.reports.theory import draw
@@ -105,13 +106,33 @@ def bandit_study(name: str) -> str:
     return "\n\n".join(parts)
 
 
+def deadline(column: str) -> str:
+    """A table of the newest comparison of prices with the exact optimum: `loss`, or `less_vanilla`."""
+    path = max((ROOT / "results").glob("*-deadline-lab/deadline.json"))
+    families = json.loads(path.read_text())["families"]
+    head = [f"{one['family']} ({one['optimum']:.3f})" if column == "loss" else one["family"] for one in families]
+    lines = [f"| price | {' | '.join(head)} |", "|---|" + "---:|" * len(families)]
+    for name in dict.fromkeys(name for one in families for name in one["rules"]):
+        found = [one["rules"].get(name, {}).get(column) for one in families]
+        sign = "" if column == "loss" else "+"
+        cells = [
+            "-" if one is None else f"{one['mean']:{sign}.3f} ({one['low']:{sign}.3f}, {one['high']:{sign}.3f})"
+            for one in found
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 PARTS = {
     "bandit_small": lambda: bandit_study("small"),
     "bandit_large": lambda: bandit_study("large"),
     "bandit_exact": lambda: bandit_study("exact"),
     "changepoint": changepoint_table,
+    "deadline_less_vanilla": lambda: deadline("less_vanilla"),
+    "deadline_loss": lambda: deadline("loss"),
     "help": help_pages,
     "lite": lite_table,
+    "over_pricing": over_pricing_table,
     "statements": statements,
     "tasks": tasks,
 }

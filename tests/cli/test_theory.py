@@ -135,3 +135,20 @@ def test_a_bad_problem_is_one_line_and_exit_code_2(capsys, problem, text, words)
     err = capsys.readouterr().err
     assert words in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_deadline_prints_the_table_writes_its_numbers_and_says_how_to_repeat_it(capsys, tmp_path):
+    words = ["theory", "deadline", "--problems", "2", "--seed", "3", "--set", "plays=1", "--out", str(tmp_path)]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "inertia, optimum" in out
+    assert "rate x elasticity" in out
+    assert out.strip().splitlines()[-1] == f"again: rewardrate {' '.join(words[:6])} --set plays=1 --out {tmp_path}"
+    written = json.loads((tmp_path / "deadline.json").read_text())
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == written
+    assert [one["family"] for one in written["families"]] == ["commit", "inertia", "free", "search"]
+    assert main(["theory", "deadline", "--dry-run"]) == 0
+    assert "problems = 250\n" in capsys.readouterr().out
+    assert main(["theory", "deadline", "--problems", "1"]) == 2
+    assert "problems = 1: it must be at least 2" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rewardrate.errors import InputError
-from rewardrate.rates import FixedPrice, Horizon, Price, RatePrice
+from rewardrate.rates import FixedPrice, Horizon, PriceRule, RatePrice
 
 PRICES = {"rate": RatePrice, "horizon": Horizon, "fixed": lambda: FixedPrice(0.25)}
 
@@ -16,7 +16,7 @@ PRICES = {"rate": RatePrice, "horizon": Horizon, "fixed": lambda: FixedPrice(0.2
 def test_every_price_is_finite_never_negative_and_resumes_from_json(name):
     rng = np.random.default_rng(0)
     straight, resumed = PRICES[name](), PRICES[name]()
-    assert isinstance(straight, Price)
+    assert isinstance(straight, PriceRule)
     assert straight.name == name
     for step in range(8):
         fresh = PRICES[name]()

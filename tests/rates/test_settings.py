@@ -63,6 +63,20 @@ def test_the_defaults_of_a_recipe_are_those_of_the_paper_with_the_run_s_seed():
     assert recipe().make_estimator().settings() == NIW(seed=3).settings()
 
 
+def test_the_percentile_depends_on_the_batch_only_where_a_recipe_says_so():
+    def charged(batch, **settings):
+        table = {"task": "diamonds", "batch": batch, "estimator": settings}
+        return config.build(Recipe, table).make_estimator().quantile
+
+    assert charged(16) == 0.95
+    assert charged(16, quantile_batch=128) == pytest.approx(0.7196, abs=1e-4)
+    assert charged(128, quantile_batch=128) == charged(256, quantile_batch=128) == 0.95
+    assert charged(16, quantile=0.5, quantile_batch=128) == 0.5
+    assert config.build(Recipe, {"task": "diamonds", "estimator": {"kind": "totals"}}).make_estimator().forgetting == 1
+    for name, expected in (("mle-bench-paper", None), ("nanogpt-paper", None), ("deadline", None), ("laptop", 128)):
+        assert config.load(Recipe, config.find_recipe(name)).estimator.quantile_batch == expected
+
+
 def test_a_network_can_be_the_estimator_of_a_run():
     pytest.importorskip("torch", reason="needs the agent extra")
     estimator = recipe(kind="neural", hidden=8, steps=5).make_estimator()

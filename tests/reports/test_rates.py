@@ -1,4 +1,4 @@
-"""The change-point figure and table."""
+"""The change-point figure and table, and the table of small batches."""
 
 import pytest
 
@@ -27,3 +27,13 @@ def test_the_table_has_a_row_for_every_contender_and_says_never(few):
 
 def test_every_drawn_line_is_a_contender_of_the_table():
     assert set(rates.DRAWN) <= set(rates.CONTENDERS)
+
+
+def test_the_table_of_small_batches_marks_the_corrected_percentile():
+    lines = rates.over_pricing_table(runs=2, batches=(16, 128)).splitlines()
+    assert [line.split(" | ")[:2] for line in lines[2:]] == [
+        [f"| {batch}", name]
+        for batch, names in ((16, ("0.95", "0.75", "**0.72**", "0.50")), (128, ("**0.95**", "0.75", "0.50")))
+        for name in names
+    ]
+    assert len({line.count("|") for line in lines}) == 1

@@ -95,7 +95,7 @@ def test_prices_are_finite_never_negative_and_have_the_shape_of_the_problem(fami
 
 @pytest.mark.parametrize("number", range(5))
 def test_the_horizon_of_the_laboratory_is_that_of_the_package(number):
-    """rates.Horizon is told a mean reward that rises in a straight line, so that its fit is exact; J: the last three."""
+    """rates.Horizon is told a mean reward that rises in a straight line: its fit is exact, and J lies in the middle."""
     problem = draw_problem(np.random.default_rng(number), "inertia")
     forecast, state = Forecast.of(problem), problem.start
     slope, d, left = forecast.slope[state], problem.mean_seconds[state], problem.budget / 2

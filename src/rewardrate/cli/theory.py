@@ -38,6 +38,20 @@ examples:
   rewardrate theory check --set contexts=8 --set actions=3 --out runs/mine
 """
 
+DEADLINE_DETAILS = """\
+Draws random problems in which only the score at a deadline counts, solves each exactly by dynamic programming, and
+judges prices of a second: the score that an agent loses which takes the action of the largest reward - price * seconds.
+Four families: a choice for the whole budget (commit), a policy that moves step by step (inertia), a choice for each
+attempt with the latest score (free) or the best (search) counting. Numbers are means over problems with a 95 %
+bootstrap interval; docs/theory.md says what each price is.
+
+Writes deadline.json and config.toml into --out (default runs/theory-deadline).
+
+examples:
+  rewardrate theory deadline                      250 problems of each family, about two minutes
+  rewardrate theory deadline --problems 20 --seed 7 --json
+"""
+
 SOLVE_DETAILS = """\
 FILE is TOML: mean reward and mean seconds per context (row) and action (column), and the contexts' probabilities.
 
@@ -73,6 +87,12 @@ def commands() -> dict[str, Command]:
     return {
         "check": Command(
             "try every statement of the paper on random problems", CHECK_DETAILS, _check_arguments, _check
+        ),
+        "deadline": Command(
+            "judge prices of a second before a deadline against the exact optimum",
+            DEADLINE_DETAILS,
+            _deadline_arguments,
+            _deadline,
         ),
         "solve": Command(
             "optimal rate, policy and constants of your own problem", SOLVE_DETAILS, _solve_arguments, _solve
@@ -190,6 +210,49 @@ def _write(folder: Path, name: str, text: str) -> None:
         os.replace(partial, folder / name)
     except OSError as error:
         raise InputError("--out", str(folder), f"{name} cannot be written there ({error.strerror})") from None
+
+
+def _deadline_arguments(parser: Parser) -> None:
+    parser.add_argument("--problems", type=int, metavar="N", help="problems of each family (default 250)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the problems (default 2026)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/theory-deadline"), metavar="DIR", help="folder for deadline.json"
+    )
+    parser.flag_set("plays=8")
+    parser.flag_dry_run()
+    parser.flag_json()
+
+
+def _deadline(args: argparse.Namespace) -> int:
+    from rewardrate import config as configs
+    from rewardrate.theory.deadline_lab import RULES, DeadlineConfig, judge
+    from rewardrate.theory.deadline_problems import FAMILIES
+
+    config = configs.load(DeadlineConfig, None, overrides_of(args, problems=args.problems, seed=args.seed))
+    if args.dry_run:
+        print(json.dumps(dataclasses.asdict(config)) if args.json else configs.dumps(config, explain=True).rstrip())
+        return 0
+    _write(args.out, "config.toml", configs.dumps(config))
+    with Progress("problems", config.problems * len(FAMILIES)) as bar:
+        families = judge(config, bar)
+    result = dataclasses.asdict(config) | {"families": [one.to_json() for one in families]}
+    _write(args.out, "deadline.json", json.dumps(result, indent=1) + "\n")
+    if args.json:
+        print(json.dumps(result))
+        return 0
+    cells = [
+        [f"{one.loss[name].mean:.4f} ({one.loss[name].low:.4f}, {one.loss[name].high:.4f})" if name in one.loss else "-"
+         for one in families]
+        for name in RULES
+    ]  # fmt: skip
+    rows = [[name, *row] for name, row in zip(RULES, cells, strict=True)]
+    print("score lost against the optimum, mean over problems (95 % interval)")
+    print(table(["price", *(f"{one.family}, optimum {one.optimum:.3f}" for one in families)], rows))
+    print(f"\n{config.problems:,} problems of each family, seed {config.seed}: {args.out / 'deadline.json'}")
+    words = ["--problems", str(config.problems), "--seed", str(config.seed)]
+    words += [word for override in args.overrides for word in ("--set", override)]
+    print(f"again: {shlex.join(['rewardrate', 'theory', 'deadline', *words, '--out', str(args.out)])}")
+    return 0
 
 
 def _solve_arguments(parser: Parser) -> None:

@@ -8,7 +8,7 @@ from rewardrate.rates.fixed_price import FixedPrice
 from rewardrate.rates.horizon import Horizon
 from rewardrate.rates.neural import Neural
 from rewardrate.rates.niw import NIW
-from rewardrate.rates.price import Price, RatePrice
+from rewardrate.rates.price import PriceRule, RatePrice
 from rewardrate.rates.registry import ESTIMATORS, make
 from rewardrate.rates.relative import relative_reward
 from rewardrate.rates.robbins_monro import RobbinsMonro
@@ -23,7 +23,7 @@ __all__ = [
     "FixedPrice",
     "Horizon",
     "Neural",
-    "Price",
+    "PriceRule",
     "RateEstimate",
     "RatePrice",
     "RobbinsMonro",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from rewardrate.checks import finite
-from rewardrate.rates.price import Price
+from rewardrate.rates.price import PriceRule
 
 
-class FixedPrice(Price):
+class FixedPrice(PriceRule):
     """So much reward per second, whatever the attempts earn."""
 
     name = "fixed"

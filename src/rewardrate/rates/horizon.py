@@ -25,11 +25,11 @@ from numpy.typing import ArrayLike
 
 from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError
-from rewardrate.rates.price import Price
+from rewardrate.rates.price import PriceRule
 from rewardrate.rates.rows import check_rows
 
 
-class Horizon(Price):
+class Horizon(PriceRule):
     """The price of a second before a deadline, from the steps so far. One `update` a step, with all its attempts.
 
     `window`: steps over which slope is fitted (each fit is averaged with the one before); headroom is the best reward

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 
-class Price(ABC):
+class PriceRule(ABC):
     """What a second costs. One `update` a step, with all its attempts.
 
     A price without a state of its own has the empty one; `name` is where a run's checkpoint keeps it.
@@ -35,7 +35,7 @@ class Price(ABC):
         """Resume from a saved state; one that does not fit is refused and nothing is changed."""
 
 
-class RatePrice(Price):
+class RatePrice(PriceRule):
     """The reward rate: what a second earns on average. Paper, equation (mle:arms)."""
 
     name = "rate"

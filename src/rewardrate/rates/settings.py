@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, Self
 
 from rewardrate.config import AtLeast, Between
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.fixed import Fixed
 from rewardrate.rates.neural import Neural
 from rewardrate.rates.niw import NIW
+from rewardrate.rates.over_pricing import same_over_pricing
 from rewardrate.rates.robbins_monro import RobbinsMonro
 from rewardrate.rates.totals import Totals
 
@@ -32,6 +33,10 @@ class EstimatorSettings(ABC):
     def make(self, seed: int) -> Estimator:
         """The estimator; `seed` is the run's, for one that draws."""
 
+    def for_batch(self, batch: int) -> Self:
+        """The settings for a run of that batch: the same, unless one of them depends on it."""
+        return self
+
 
 @dataclass(frozen=True)
 class NIWSettings(EstimatorSettings):
@@ -40,9 +45,18 @@ class NIWSettings(EstimatorSettings):
     kind: Literal["niw"] = "niw"
     quantile: Annotated[float, Between(0.001, 0.999)] = 0.95
     "Which percentile of the predicted rates is charged."
+    quantile_batch: Annotated[int, AtLeast(1)] | None = None
+    "The batch that `quantile` is meant for: a smaller one is charged a lower percentile, which over-prices it as much."
     forgetting: Annotated[float, Between(0.001, 1)] = 0.3
     batches: Annotated[int, AtLeast(1)] = 1000
     feeds = "totals"
+
+    def for_batch(self, batch: int) -> NIWSettings:
+        """With the percentile for that batch (docs/rates.md, Small batches)."""
+        if self.quantile_batch is None:
+            return self
+        quantile = same_over_pricing(self.quantile, batch, self.quantile_batch)
+        return replace(self, quantile=quantile, quantile_batch=None)
 
     def make(self, seed: int) -> Estimator:
         """With the run's seed."""

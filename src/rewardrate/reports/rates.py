@@ -1,10 +1,11 @@
-"""How soon each estimator notices that the policy became faster: the change-point figure and its table."""
+"""Tables and a figure about estimators: recovery after a speed-up, and over-pricing of small batches."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from rewardrate.rates.changepoint import BEFORE, CONTENDERS, SPEED_UP, rate_path, recovery
+from rewardrate.rates.over_pricing import over_pricing, same_over_pricing
 from rewardrate.reports.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, pyplot, save
 
 UPDATES = 60
@@ -50,4 +51,23 @@ def changepoint_table(limit: int = 1000) -> str:
         path = rate_path(make(), BEFORE + marks[-1], window=window)[BEFORE:]
         shares = " | ".join(f"{path[mark - 1]:.2f}" for mark in marks)
         lines.append(f"| {name} | {'never' if needed is None else needed} | {shares} |")
+    return "\n".join(lines)
+
+
+def over_pricing_table(runs: int = 200, batches: tuple[int, ...] = (8, 16, 32, 64, 128)) -> str:
+    """The table in Markdown: mean of charged over true rate by batch and percentile after steps 1, 2, 5 and 12."""
+    steps = (1, 2, 5, 12)
+    lines = [
+        "| batch | percentile | "
+        + " | ".join(f"step {step}" for step in steps)
+        + " | below the true rate at step 12 |",
+        "|---:|---:|" + "---:|" * (len(steps) + 1),
+    ]
+    for batch in batches:
+        corrected = same_over_pricing(0.95, batch, 128)
+        for quantile in sorted({0.5, 0.75, 0.95, corrected}, reverse=True):
+            found = over_pricing(batch, quantile, steps, runs=runs)
+            name = f"**{quantile:.2f}**" if quantile == corrected else f"{quantile:.2f}"
+            shares = " | ".join(f"{ratio:.2f}" for ratio in found.ratio)
+            lines.append(f"| {batch} | {name} | {shares} | {100 * found.below[-1]:.0f} % |")
     return "\n".join(lines)

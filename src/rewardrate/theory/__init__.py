@@ -2,6 +2,7 @@
 
 from rewardrate.theory.bandit import F, greedy_policy, margin, optimal_rate, policy_rate, relative_value
 from rewardrate.theory.dinkelbach import dinkelbach
+from rewardrate.theory.finite_horizon import FiniteHorizon
 from rewardrate.theory.guarantees import Bounds, bounds
 from rewardrate.theory.npg import NPGStep, npg
 from rewardrate.theory.smdp import SMDP, Optimum, Values
@@ -10,6 +11,7 @@ __all__ = [
     "SMDP",
     "Bounds",
     "F",
+    "FiniteHorizon",
     "NPGStep",
     "Optimum",
     "Values",

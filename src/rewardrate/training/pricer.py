@@ -13,7 +13,7 @@ from typing import Any
 from rewardrate.attempt import Outcome, RateEstimate
 from rewardrate.environments.environment import KnownSolution, RewardRules
 from rewardrate.errors import InputError
-from rewardrate.rates import Accumulators, Price, RatePrice
+from rewardrate.rates import Accumulators, PriceRule, RatePrice
 from rewardrate.rates.estimate import Estimator
 from rewardrate.training.buffer import Solution, SolutionBuffer
 from rewardrate.training.objective import Objective, Overhead
@@ -76,7 +76,7 @@ class Pricer:
         *,
         buffer: SolutionBuffer | None = None,
         overhead: Overhead = Overhead(),  # noqa: B008
-        price: Price = RatePrice(),  # noqa: B008
+        price: PriceRule = RatePrice(),  # noqa: B008
         deadline: float | None = None,
         attempts_per_prompt: int = 1,
     ) -> None:

@@ -197,7 +197,7 @@ class Recipe:
             attempts_per_prompt=self.attempts_per_prompt,
         )
 
-    def make_price(self) -> rates.Price:
+    def make_price(self) -> rates.PriceRule:
         """What a second costs, with nothing in it yet. Without a deadline the horizon is the reward rate."""
         if self.arm == "fixed" and self.reward_per_second is not None:
             return rates.FixedPrice(self.reward_per_second)
@@ -207,4 +207,4 @@ class Recipe:
 
     def make_estimator(self) -> Estimator:
         """The estimator of the reward rate."""
-        return self.estimator.make(self.seed)
+        return self.estimator.for_batch(self.batch).make(self.seed)
