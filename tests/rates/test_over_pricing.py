@@ -19,6 +19,7 @@ def test_the_corrected_percentile_is_the_paper_s_at_its_batch_and_lower_below_it
             same_over_pricing(*wrong)
 
 
+@pytest.mark.slow
 def test_small_batches_are_over_priced_and_the_corrected_percentile_makes_them_alike():
     """60 runs, fixed seeds. Standard errors of the means at step 1: 0.05 (16 rows), 0.02 (128 rows)."""
     small, large = (over_pricing(batch, 0.95, (1, 5), runs=60) for batch in (16, 128))

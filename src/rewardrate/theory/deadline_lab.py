@@ -33,7 +33,7 @@ class DeadlineConfig:
     "Runs of each problem with the price that is estimated from batches."
 
 
-class Loss(NamedTuple):
+class LostScore(NamedTuple):
     """A mean over problems and its 95 % bootstrap interval."""
 
     mean: float
@@ -48,8 +48,8 @@ class FamilyResult:
     family: str
     problems: int
     optimum: float
-    loss: dict[str, Loss]
-    against_vanilla: dict[str, Loss]
+    loss: dict[str, LostScore]
+    against_vanilla: dict[str, LostScore]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -116,9 +116,9 @@ def play(problem: DeadlineProblem, price: Horizon, rng: np.random.Generator) -> 
         state = int((horizon.success if success else horizon.failure)[state, action])
 
 
-def bootstrap(values: Array) -> Loss:
+def bootstrap(values: Array) -> LostScore:
     """The mean and its percentile interval; problems are drawn with replacement, the same for every rule."""
     size = len(values)
     drawn = np.random.default_rng(0).multinomial(size, np.full(size, 1 / size), size=DRAWS) @ values / size
     low, high = np.quantile(drawn, [0.025, 0.975])
-    return Loss(float(values.mean()), float(low), float(high))
+    return LostScore(float(values.mean()), float(low), float(high))
