@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -68,7 +69,9 @@ def test_the_result_is_printed_and_written(study, capsys):
     plan, folder = study
     assert main(["compare", plan, "--only-report", "--out", str(folder.path)]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("rpg less vanilla, reward at T, latest attempt, invalid = 0: ")
+    assert re.match(
+        r"rpg less vanilla: [+-]0\.\d+ \(.*\) in reward at T, latest attempt, invalid = 0; mean over 1 task and 2", out
+    )
     assert out.splitlines()[-1] == str(folder.path / "report.html")
     assert err == ""
     assert (folder.path / "figures" / "forest.svg").exists()

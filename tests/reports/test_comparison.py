@@ -217,7 +217,7 @@ def test_the_headline_says_what_the_interval_allows(compared):
         first, second = one.headline
         verdict = {1: "lies above 0", -1: "lies below 0", 0: "no difference is shown"}[one.primary.difference.sign]
         assert verdict in first
-        assert "mean over 3 tasks and 6 blocks" in first
+        assert "; mean over 3 tasks and 6 blocks." in first
         assert f"ahead on {one.primary.wins} of 3 tasks and behind on {one.primary.losses}" in second
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -44,6 +45,7 @@ kind = "endpoint"
 url = "{chat}"
 model = "chatty"
 parallel = 1
+retries = 100
 [environment]
 cores = 1
 reward = "raw"
@@ -98,6 +100,7 @@ def test_a_driver_that_is_killed_leaves_no_run_behind_and_the_same_command_compl
     out = tmp_path / "out"
     call = [sys.executable, "-m", "rewardrate", "compare", str(path), "--out", str(out), "--jobs", "1"]
     first = out / "digits8x8-s0" / "vanilla"
+    chat_server.Chat.statuses = dict.fromkeys(range(3, 1000), 503)  # the second step of the first run does not end
     driver = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         wait_for(lambda: steps(first) or driver.poll() is not None)
@@ -107,7 +110,8 @@ def test_a_driver_that_is_killed_leaves_no_run_behind_and_the_same_command_compl
         driver.kill()
         complaint = driver.communicate()[1]
     assert driver.returncode == -signal.SIGKILL, complaint
-    wait_for(lambda: gone(writer), 20.0)
+    wait_for(lambda: gone(writer), 60.0)
+    chat_server.Chat.statuses = {}
     before = attempts(first)
     assert before
     folder, said = ComparisonFolder(out), []
@@ -145,7 +149,7 @@ def test_a_run_that_fails_is_told_and_one_that_is_not_over_in_time_is_interrupte
 
         def soon(progress):
             seen.append(progress)
-            if sitting.failures and log.exists() and "rpg on digits8x8" in log.read_text():
+            if sitting.failures and chat_server.Chat.asked:  # rpg has begun, and waits for the endpoint
                 sitting.ends = 0.0
 
         sitting.on_progress = soon
@@ -178,10 +182,22 @@ def test_a_block_that_was_begun_from_another_start_is_refused_before_anything_ru
     folder.freeze(made, config.dumps(resolve(made)))
     note = {"plan": folder.state()["sha256"], "start": "b" * 64, "sittings": [], "ended": False}
     folder.note(made.blocks[0], "vanilla", note)
-    with pytest.raises(InputError, match="vanilla of block digits8x8:0 was begun from bbbbbbbbbbbb") as refused:
+    with pytest.raises(InputError, match=r"vanilla of block digits8x8:0 was begun from b{25}") as refused:
         Sitting(folder, resolve(made)).work()
     assert str(folder.block(made.blocks[0])) in refused.value.remedy
+    shutil.rmtree(folder.block(made.blocks[0]))
+    RunLog.create(folder.block(made.blocks[0]) / "rpg", "", {}).close()
+    with pytest.raises(InputError, match="rpg of block digits8x8:0 was begun from a start that nobody noted"):
+        Sitting(folder, resolve(made)).work()
     assert not list(tmp_path.glob("out/*/*.log"))
+
+
+def test_a_complete_block_of_another_machine_is_left_alone_whatever_its_start(tmp_path):
+    folder = made_comparison.complete(tmp_path / "study", tasks=("diamonds",), seeds=(0,))
+    assert Sitting(folder, resolve(folder.plan())).work() == []
+    (folder.path / "diamonds-s0" / "block.json").unlink()
+    assert Sitting(folder, resolve(folder.plan())).work() == []
+    assert not list(folder.path.glob("*/*.log"))
 
 
 def test_two_sittings_do_not_work_in_one_folder(plan, tmp_path):

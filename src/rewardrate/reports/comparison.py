@@ -102,9 +102,9 @@ class Contrast:
         per_second, trimmed = self.quantities["reward_per_second"], self.table.trimmed
         improvement = "Relative improvement, mean over tasks without the best and the worst: "
         return [
-            f"{self.name}, {WORDS[found.name]}: {interval(found.difference, sign=True)}, mean over "
-            f"{_count(tasks, 'task')} and {_count(blocks, 'block')}. {known}".strip(),
-            f"{self.arm} is ahead on {found.wins} of {_count(tasks, 'task')} and behind on {found.losses} (exact sign "
+            f"{self.name}: {interval(found.difference, sign=True)} in {WORDS[found.name]}; mean over "
+            f"{counted(tasks, 'task')} and {counted(blocks, 'block')}. {known}".strip(),
+            f"{self.arm} is ahead on {found.wins} of {counted(tasks, 'task')} and behind on {found.losses} (exact sign "
             f"test: p = {found.p:.2g}). "
             + (f"{improvement}{interval(trimmed, 1, sign=True)} %. " if trimmed.value is not None else "")
             + f"Difference in reward per second: {interval(per_second.difference, sign=True)}.",
@@ -187,7 +187,8 @@ class Result:
         return Pooled(name, float(means[0]), float(means[1]), difference, tasks)
 
 
-def _count(number: int, word: str) -> str:
+def counted(number: int, word: str) -> str:
+    """1 block, 2 blocks."""
     return f"{number} {word}{'s' * (number != 1)}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rewardrate import __version__, config
 from rewardrate.reports import chart, charts, forest
 from rewardrate.reports.chart import Chart, Line
-from rewardrate.reports.comparison import WORDS, Contrast, Result
+from rewardrate.reports.comparison import WORDS, Contrast, Result, counted
 from rewardrate.reports.comparison_tables import HEAD, as_table, pooled_rows, progress_rows, texts
 from rewardrate.reports.document import document, escape, figure, fold, table, tile
 from rewardrate.reports.evaluation import Interval
@@ -85,7 +85,7 @@ def page(found: Survey, result: Result | None, title: str, recipe: str) -> str:
 def _head(found: Survey, result: Result | None, title: str) -> str:
     plan = found.plan
     facts = [
-        f"{', '.join(plan.arms)} on {len(plan.tasks)} tasks, {len(plan.seeds)} seeds",
+        f"{', '.join(plan.arms)} on {counted(len(plan.tasks), 'task')}, {counted(len(plan.seeds), 'seed')}",
         f"T = {found.final:g} s of script time per chain",
         f"recipe {plan.recipe}",
         f"plan {found.state['sha256'][:12]}, frozen {found.state['frozen']}",
@@ -99,7 +99,7 @@ def _head(found: Survey, result: Result | None, title: str) -> str:
             said += " Differences were looked at before the plan was complete: they may choose when to stop."
         notices.append(said)
     if found.deviations:
-        notices.append(f"{len(found.deviations)} deviations from the plan are listed below.")
+        notices.append(f"{counted(len(found.deviations), 'deviation')} from the plan, listed below.")
     shown = "".join(f'<p class="notice">{escape(notice)}</p>' for notice in notices)
     return f'<h1>{escape(title)}</h1><p class="lead">{escape(redacted(" · ".join(facts)))}</p>{shown}'
 

@@ -71,7 +71,7 @@ def _rows(axis: Any, panel: Forest, names: bool) -> None:
     right = axis.secondary_yaxis("right")
     numbers = [interval(one, sign=True) for one in (*(row.difference for row in panel.rows), panel.pooled)]
     right.set_yticks(ticks, numbers)
-    right.tick_params(axis="y", length=0, labelsize=8)
+    right.tick_params(axis="y", length=0, labelsize=9)
     for side in (axis.spines["left"], right.spines["right"]):
         side.set_visible(False)
     for label in (axis.get_yticklabels()[-1], right.get_yticklabels()[-1]):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate.errors import InfrastructureError, InputError
+from rewardrate.runlog import RunLog
 from rewardrate.runlog.comparison import RECIPE, ComparisonFolder, PretrainedStart, TaskBlock
 from rewardrate.runlog.folder import WriterLock, write_file
 from rewardrate.sandbox.box import kernel
@@ -118,7 +119,8 @@ class Sitting:
         """The arms of a block that have not reached T, or whose process did not end by itself."""
         notes = self.folder.notes(block)
         arms = self.plan.order(block)
-        return [arm for arm in arms if self.forecast.run(block, arm) > 0 or not notes.get(arm, {}).get("ended")]
+        ended = {arm: notes[arm].get("ended") if arm in notes else True for arm in arms}
+        return [arm for arm in arms if self.forecast.run(block, arm) > 0 or not ended[arm]]
 
     def _begin(self, waiting: deque[TaskBlock]) -> None:
         """Take up runs while there are free places; a whole block is queued, or none of it."""
@@ -218,11 +220,12 @@ class Sitting:
 
     def _check_start(self, block: TaskBlock) -> None:
         """Refuse to go on with a block from another start than it began with: its arms could not be compared."""
-        for arm, note in self.folder.notes(block).items():
-            if note.get("start") != self.digest:
-                known = str(note.get("start"))[:12]
-                rule = f"{arm} of block {block} was begun from {known}"
-                remedy = f"bring that start back, or move {self.folder.block(block)} away: the block is then made anew"
+        notes, place = self.folder.notes(block), self.folder.block(block)
+        for arm in self.plan.arms:
+            known = str(notes.get(arm, {}).get("start", "a start that nobody noted"))
+            if known != self.digest and (arm in notes or RunLog.exists(place / arm)):
+                rule = f"{arm} of block {block} was begun from {known[:25]}"
+                remedy = f"bring that start back, or move {place} away: the block is then made anew"
                 raise InputError("start", self.digest[:12], rule, remedy)
 
 
