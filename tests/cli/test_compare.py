@@ -21,7 +21,7 @@ from rewardrate.training.sitting import SittingProgress
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """One task, two seeds, both arms."""
-    return made_comparison.complete(tmp_path_factory.mktemp("compare") / "study", tasks=("diamonds",))
+    return made_comparison.complete(tmp_path_factory.mktemp("compare") / "study", tasks=("digits8x8",))
 
 
 @pytest.fixture
@@ -48,11 +48,11 @@ def test_a_dry_run_says_which_runs_how_long_and_the_digest_and_writes_nothing(st
     shutil.rmtree(folder.path)
     assert main(["compare", plan, "--dry-run", "--out", str(folder.path), "--jobs", "1"]) == 0
     out = capsys.readouterr().out
-    assert config.build(ComparisonPlan, tomllib.loads(out)) == made_comparison.plan(tasks=("diamonds",))
+    assert config.build(ComparisonPlan, tomllib.loads(out)) == made_comparison.plan(tasks=("digits8x8",))
     assert sha256 in out
     assert "T = 20 s of script time for each of 6 chains" in out
     assert "4 runs in 2 blocks; 1 at once (slots of each: 1), about 11 min 36 s" in out  # 4 x 120 s x 1.45
-    assert "diamonds:1: rpg, vanilla" in out
+    assert "digits8x8:1: rpg, vanilla" in out
     assert not folder.path.exists()
 
 
@@ -78,9 +78,18 @@ def test_the_result_is_printed_and_written(study, capsys):
     assert (folder.path / "tables" / "pooled.tex").exists()
 
 
+def test_where_nothing_is_left_to_train_the_same_command_gives_the_result(study, capsys):
+    plan, folder = study
+    assert main(["compare", plan, "digits8x8:0", "--jobs", "1", "--seconds", "60", "--out", str(folder.path)]) == 0
+    out, err = capsys.readouterr()
+    assert "rpg less vanilla" in out
+    assert err == ""
+    assert not list(folder.path.glob("*/*.log")), "no run was begun"
+
+
 def test_an_unfinished_comparison_shows_how_far_it_is_and_differences_only_to_who_asks(study, capsys):
     plan, folder = study
-    shutil.rmtree(folder.path / "diamonds-s1")
+    shutil.rmtree(folder.path / "digits8x8-s1")
     call = ["compare", plan, "--out", str(folder.path)]
     assert main([*call, "--only-report"]) == 0
     out = capsys.readouterr().out
@@ -96,8 +105,8 @@ def test_an_unfinished_comparison_shows_how_far_it_is_and_differences_only_to_wh
 
 def test_a_changed_plan_is_refused_by_its_first_setting_or_accepted_and_told(study, capsys, tmp_path):
     _, folder = study
-    shutil.rmtree(folder.path / "diamonds-s1")
-    other = made_comparison.plan(tasks=("diamonds",), stop_after=2)
+    shutil.rmtree(folder.path / "digits8x8-s1")
+    other = made_comparison.plan(tasks=("digits8x8",), stop_after=2)
     (tmp_path / "other.toml").write_text(config.dumps(other))
     call = ["compare", str(tmp_path / "other.toml"), "--only-report", "--out", str(folder.path)]
     assert main(call) == 2
@@ -107,7 +116,7 @@ def test_a_changed_plan_is_refused_by_its_first_setting_or_accepted_and_told(stu
     err = capsys.readouterr().err
     assert "deviation: the plan was changed on" in err
     assert "stop_after from None to 2" in err
-    assert "diamonds:0: rpg: run under another plan" in err
+    assert "digits8x8:0: rpg: run under another plan" in err
 
 
 @pytest.mark.parametrize(
@@ -126,11 +135,11 @@ def test_mistakes_are_one_line_and_leave_the_folder_as_it_was(study, capsys, arg
     new = ["--out", str(folder.path / "new")]
     assert main(["compare", plan, *arguments, *new]) == 2, "before the plan is frozen"
     typo = Path(plan).with_name("typo.toml")
-    typo.write_text(Path(plan).read_text().replace('"diamonds"', '"diamond"'))
+    typo.write_text(Path(plan).read_text().replace('"digits8x8"', '"digits8x9"'))
     capsys.readouterr()
     assert main(["compare", str(typo), *new]) == 2
-    assert "did you mean 'diamonds'" in capsys.readouterr().err
-    assert main(["compare", plan, "diamonds:9", *new]) == 2
+    assert "did you mean 'digits8x8'" in capsys.readouterr().err
+    assert main(["compare", plan, "digits8x8:9", *new]) == 2
     assert "TASK:SEED" in capsys.readouterr().err
     assert not (folder.path / "new").exists()
 

@@ -6,7 +6,9 @@ import shutil
 import pytest
 
 import made_comparison
-from rewardrate.reports.comparison_page import write
+from rewardrate.reports.comparison import Result
+from rewardrate.reports.comparison_page import panels, write
+from rewardrate.reports.survey import survey
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,14 @@ def test_a_finished_comparison_is_written_whole(written):
     assert all(path.stat().st_size > 100 for path in (*written.figures, *written.tables))
     charts = set(re.findall(r'data-chart="([^"]+)"', text))
     assert {"forest-0", "forest-2", "difference-2", "budget-reward-current-2"} <= charts
+
+
+def test_a_task_that_is_a_folder_has_its_name_and_its_interval(tmp_path):
+    folder = made_comparison.complete(tmp_path / "study", tasks=("tasks/diamonds", "grants"), seeds=(0,))
+    result = Result(survey(folder))
+    (panel,) = panels(result.contrasts)
+    assert [row.name for row in panel.rows] == ["diamonds", "grants"]
+    assert all(row.difference.low is not None for row in panel.rows)
 
 
 def test_before_the_plan_is_complete_no_arm_can_be_told_from_another(begun, tmp_path):

@@ -193,9 +193,9 @@ def test_a_block_that_was_begun_from_another_start_is_refused_before_anything_ru
 
 
 def test_a_complete_block_of_another_machine_is_left_alone_whatever_its_start(tmp_path):
-    folder = made_comparison.complete(tmp_path / "study", tasks=("diamonds",), seeds=(0,))
+    folder = made_comparison.complete(tmp_path / "study", tasks=("digits8x8",), seeds=(0,))
     assert Sitting(folder, resolve(folder.plan())).work() == []
-    (folder.path / "diamonds-s0" / "block.json").unlink()
+    (folder.path / "digits8x8-s0" / "block.json").unlink()
     assert Sitting(folder, resolve(folder.plan())).work() == []
     assert not list(folder.path.glob("*/*.log"))
 

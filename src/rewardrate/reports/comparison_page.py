@@ -111,7 +111,7 @@ def _result(result: Result) -> str:
     contrasts = result.contrasts
     said = "".join(f'<p class="verdict">{"<br>".join(map(escape, one.headline))}</p>' for one in contrasts)
     drawn = ""
-    for place, panel in enumerate(_panels(contrasts)):
+    for place, panel in enumerate(panels(contrasts)):
         shown = _inline(forest.draw([panel]), f"forest-{place}")
         drawn += figure(shown, f"forest-{place}", panel.title, "")
     words = "; ".join(words for words in QUANTITIES.values() if "(" in words)
@@ -166,10 +166,11 @@ def _tasks(result: Result) -> str:
     return f'<section id="tasks">{first}{folded}</section>'
 
 
-def _panels(contrasts: Sequence[Contrast]) -> list[Forest]:
+def panels(contrasts: Sequence[Contrast]) -> list[Forest]:
+    """The forest plot of every contrast."""
     panels = []
     for one in contrasts:
-        intervals: Mapping[str, Interval] = {row.task: row.both.difference for row in one.table.rows}
+        intervals: Mapping[str, Interval] = {Path(row.task).name: row.both.difference for row in one.table.rows}
         rows = [
             ForestRow(task, intervals.get(task, Interval(one.primary.by_task[task], None, None)), tuple(seeds.values()))
             for task, seeds in one.primary.tasks.items()
@@ -263,7 +264,7 @@ def _inline(drawn: Any, name: str) -> str:
 
 def _figures(result: Result, folder: Path) -> list[Path]:
     drawn = {
-        "forest": forest.draw(_panels(result.contrasts)),
+        "forest": forest.draw(panels(result.contrasts)),
         "budget-grid": chart.draw_grid(_budget_charts(result)),
         "difference": chart.draw_grid(_difference_charts(result)),
     }
