@@ -22,6 +22,7 @@ SLOW = (
     "bandits/test_sampled",
     "bandits/test_studies.py::test_a_study_killed",
     "cli/test_bandit.py",
+    "cli/test_compare.py",
     "cli/test_pretrain.py",
     "cli/test_report.py",
     "cli/test_sandbox.py",
@@ -60,6 +61,9 @@ SLOW = (
     "pretraining/",
     "reports/test_bandit_tables.py",
     "reports/test_bandits.py",
+    "reports/test_comparison.py",
+    "reports/test_comparison_page.py",
+    "reports/test_survey.py",
     "reports/test_crossing_curves.py::test_figures_and_table",
     "reports/test_files.py",
     "reports/test_hostile_records.py",
@@ -80,6 +84,7 @@ SLOW = (
     "training/test_loop.py::test_rpg_takes_the_quick_arm",
     "training/test_race_runs.py",
     "training/test_session.py",
+    "training/test_sitting.py",
 )
 # What takes minutes begins, or one worker waits for the other at the end.
 FIRST = ("environments/speedrun/test_cheating.py", "scale/", "sandbox/test_attacks.py")

@@ -75,6 +75,15 @@ def test_a_live_line_changes_in_place_and_said_lines_stay():
     assert text.rstrip(" \r").endswith("step 1 done\n")
 
 
+def test_several_live_lines_are_replaced_by_what_follows():
+    screen = Screen()
+    with Live(screen) as live:
+        live.show("run 1", "run 2\nof 2", "8 min left")
+        assert screen.getvalue() == "\rrun 1\n\rrun 2 of 2\n\r8 min left\r8 min left"
+        live.say("run 1 done")
+    assert screen.getvalue().endswith("8 min left\r\x1b[2A\x1b[J\r\rrun 1 done\n\r\r")
+
+
 def test_without_a_terminal_only_said_lines_are_printed():
     plain = io.StringIO()
     with Live(plain) as live:

@@ -5,6 +5,7 @@ import sqlite3
 
 import pytest
 
+import made_comparison
 import made_run
 
 
@@ -28,6 +29,13 @@ def many(tmp_path_factory):
                 made_run.make(folder, arm=arm, steps=6, batch=6, seed=10 * number + seed, task=task,
                               about={"seed": str(seed)}, fast=True)  # fmt: skip
     return place
+
+
+@pytest.fixture(scope="session")
+def compared(tmp_path_factory):
+    """The folder of a finished comparison: three arms, three tasks, two seeds."""
+    place = tmp_path_factory.mktemp("compared") / "study"
+    return made_comparison.complete(place, arms=("vanilla", "rpg", "horizon"))
 
 
 @pytest.fixture(scope="session")

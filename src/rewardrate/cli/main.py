@@ -15,6 +15,7 @@ from rewardrate.errors import InfrastructureError, InputError, MissingExtra, did
 # Verb -> what it is for. Each lives in cli/<verb>.py and is imported only when asked for.
 VERBS = {
     "bandit": "the laboratory: bandits whose actions take time, agents, the paper's study",
+    "compare": "arms over tasks and seeds, by a plan stated first, in sittings: one page with the pooled difference",
     "doctor": "say what this machine can do, and the command that adds what is missing",
     "environment": "the kinds of environments that are installed, and the contract that each must keep",
     "pretrain": "make the small language model that comes with the package, or warm up an open one",

@@ -81,7 +81,7 @@ class Progress:
 
 
 class Live:
-    """One line that changes in place, and lines above it that stay; without a terminal only the latter.
+    """Lines that change in place, and lines above them that stay; without a terminal only the latter.
 
     with Live() as live:
         live.show("12 of 32 scripts")
@@ -92,20 +92,20 @@ class Live:
         self.stream = stream or sys.stderr
         self.moves = self.stream.isatty()
         self.width = 0
+        self.high = 1
         self.shown = 0.0
 
     def __enter__(self) -> Live:
         return self
 
-    def show(self, text: str) -> None:
-        """Change the line; cheap enough to call every time."""
+    def show(self, *lines: str) -> None:
+        """Change what is shown; cheap enough to call every time."""
         now = time.monotonic()
         if not self.moves or now - self.shown < 0.1:
             return
         self.shown = now
-        text = " ".join(harmless(text).split("\n")).replace("\t", " ")
-        text = text[: max(20, shutil.get_terminal_size().columns - 1)]
-        self._put(text)
+        shown = (" ".join(harmless(text).split("\n")).replace("\t", " ") for text in lines)
+        self._put(*(text[: max(20, shutil.get_terminal_size().columns - 1)] for text in shown))
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -117,10 +117,17 @@ class Live:
     ) -> None:
         self._put("")
 
-    def _put(self, text: str) -> None:
-        if self.moves:
-            print(f"\r{text.ljust(self.width)}\r{text}", end="", file=self.stream, flush=True)
-            self.width = len(text)
+    def _put(self, *lines: str) -> None:
+        if not self.moves:
+            return
+        if self.high > 1:  # back to the first line, and nothing below it
+            print(f"\r\x1b[{self.high - 1}A\x1b[J", end="", file=self.stream)
+            self.width = 0
+        *above, last = lines
+        for text in above:
+            print(f"\r{text.ljust(self.width)}", file=self.stream)
+        print(f"\r{last.ljust(self.width)}\r{last}", end="", file=self.stream, flush=True)
+        self.width, self.high = len(last), len(lines)
 
 
 def duration(seconds: float) -> str:

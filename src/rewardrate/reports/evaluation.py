@@ -18,16 +18,15 @@ from numpy.typing import NDArray
 from rewardrate.checks import at_least, finite
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.reports.columns import COLUMNS, boolean_column, check_rows, column, integer_column, same_length
+from rewardrate.runlog.comparison import Value
 
 __all__ = [
     "COLUMNS", "Chains", "Comparison", "Interval", "Metric", "Paired", "Value", "band", "budget_grid", "chains",
     "compare", "curve", "efficiency", "equal_budget", "final_budget", "held_out", "over_tasks",
-    "relative_improvement", "trimmed_mean",
+    "relative_improvement", "totals", "trimmed_mean",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
-Value = Literal["current", "latest-valid", "best-so-far"]
-"A chain's value at a budget; `current`, the default, is the paper's: an invalid attempt counts 0."
 Metric = Literal["reward", "score"]
 NEAR_END = np.linspace(0.8, 1.0, 21)
 "Shares of T: a value at T is the mean over these budgets, which steadies it."
@@ -301,8 +300,8 @@ def efficiency(
     _check_pairs(rpg, vanilla)
     if rpg[0].metric != "reward":
         raise InputError("rpg, vanilla", rpg[0].metric, "reward per second needs runs measured by reward")
-    totals = [[_totals(run, final) for run in runs] for runs in (rpg, vanilla)]
-    return {name: _paired(*_bootstrap([[run[name] for run in arm] for arm in totals], draws, seed)) for name in TOTALS}
+    found = [[totals(run, final) for run in runs] for runs in (rpg, vanilla)]
+    return {name: _paired(*_bootstrap([[run[name] for run in arm] for arm in found], draws, seed)) for name in TOTALS}
 
 
 def held_out(rewards: Sequence[tuple[float | None, float | None]], *, draws: int = 2000, seed: int = 0) -> Paired:
@@ -321,7 +320,7 @@ def held_out(rewards: Sequence[tuple[float | None, float | None]], *, draws: int
 TOTALS = ("reward_per_second", "cumulative_reward", "reward_per_attempt", "seconds_per_attempt", "valid_share")
 
 
-def _totals(run: Chains, final: float) -> dict[str, tuple[Array, Array]]:
+def totals(run: Chains, final: float) -> dict[str, tuple[Array, Array]]:
     """Name of each quantity -> C and C: its numerator and denominator, chain by chain."""
     reward_SC = np.nan_to_num(run.values, nan=0.0)
     reward_C, seconds_C = reward_SC.sum(axis=0), run.total

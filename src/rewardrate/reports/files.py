@@ -78,10 +78,11 @@ def _figures(found: Sequence[Experiment], folder: Path) -> list[Path]:
         "cumulative-grid": chart.draw_grid(cumulative_grid(found)),
         "steps-grid": chart.draw_grid(steps_grid(found), columns=3),
     }
-    return [path for name, grid in grids.items() for path in _save(grid, folder / name)]
+    return [path for name, grid in grids.items() for path in save_closed(grid, folder / name)]
 
 
-def _save(figure: Any, stem: Path) -> list[Path]:
+def save_closed(figure: Any, stem: Path) -> list[Path]:
+    """Write a figure as SVG and PNG, and close it."""
     try:
         return save(figure, stem)
     finally:

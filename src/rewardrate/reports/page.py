@@ -75,7 +75,7 @@ class Builder:
         for place, one in races:
             self.sections.setdefault("crossing-curves", "Best crossing")
             curves = crossing_curves.charts(one)
-            curves = curves if len(races) == 1 else [_renamed(curve, place) for curve in curves]
+            curves = curves if len(races) == 1 else [renamed(curve, place) for curve in curves]
             drawn = "".join(map(self._draw, curves))
             listed = table(list(crossing_curves.HEAD), crossing_curves.rows(one), right=range(1, 7))
             title = f"{escape(one.task)}: the best crossing at a time budget"
@@ -218,20 +218,21 @@ def write_text(folder: Path, name: str, text: str) -> Path:
 
 def budget_grid(found: Sequence[Experiment]) -> list[Chart]:
     """One small budget chart a task, by score where its direction is known. Paper, figure (fig:mlebench:per_task)."""
-    return [_renamed(charts.budget(one, one.metrics[-1], small=True), place) for place, one in enumerate(found)]
+    return [renamed(charts.budget(one, one.metrics[-1], small=True), place) for place, one in enumerate(found)]
 
 
 def cumulative_grid(found: Sequence[Experiment]) -> list[Chart]:
     """One small chart of cumulative reward a task. Paper, figure (fig:mlebench:cumreward)."""
-    return [_renamed(charts.cumulative(one, small=True), place) for place, one in enumerate(found)]
+    return [renamed(charts.cumulative(one, small=True), place) for place, one in enumerate(found)]
 
 
 def steps_grid(found: Sequence[Experiment]) -> list[Chart]:
     """Three small charts a task: valid share, reward and seconds of its steps."""
-    return [_renamed(one, place) for place, task in enumerate(found) for one in charts.over_steps(task, small=True)]
+    return [renamed(one, place) for place, task in enumerate(found) for one in charts.over_steps(task, small=True)]
 
 
-def _renamed(one: Chart, place: int) -> Chart:
+def renamed(one: Chart, place: int) -> Chart:
+    """One of several small charts of a kind: a name of its own, no caption."""
     from dataclasses import replace
 
     return replace(one, name=f"{one.name}-{place}", caption="")

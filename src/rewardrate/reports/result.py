@@ -86,12 +86,12 @@ def many_tasks(experiments: Sequence[Experiment]) -> str:
     """The paper's table for every arm; a notice if no task has a pair of runs."""
     arms = list(dict.fromkeys(arm for one in experiments for arm in one.contrasts))
     try:
-        return "".join(_table(experiments, tables.table(experiments, arm=arm)) for arm in arms or ["rpg"])
+        return "".join(task_table(experiments, tables.table(experiments, arm=arm)) for arm in arms or ["rpg"])
     except InputError as error:
         return f'<h2>Tasks</h2><p class="notice">{escape(error)}</p>'
 
 
-def _table(experiments: Sequence[Experiment], found: tables.TaskTable) -> str:
+def task_table(experiments: Sequence[Experiment], found: tables.TaskTable) -> str:
     """One arm and vanilla on every task."""
     rows = []
     for row in found.rows:
@@ -101,7 +101,7 @@ def _table(experiments: Sequence[Experiment], found: tables.TaskTable) -> str:
             cells.append(_number(value) + ("" if spread is None else f" ± {spread:.3f}"))
         cells += [tables.interval(row.both.difference), tables.interval(row.both.improvement, 1, sign=True)]
         rows.append([*cells, row.verdict, tables.per_second(row)])
-    head = ["task", "metric", "n", "T (s)", found.arm, "vanilla", "difference (95 %)", "% improvement (95 %)"]
+    head = ["task", "metric", "n", "T (s)", found.arm, found.baseline, "difference (95 %)", "% improvement (95 %)"]
     head += [f"for {found.arm}", "per second (95 %)"]
     trimmed = f"mean improvement without the best and the worst task ({_range(found.trimmed, 1)} %)"
     tiles = [
@@ -112,7 +112,7 @@ def _table(experiments: Sequence[Experiment], found: tables.TaskTable) -> str:
     below = " ".join(tables.summary(found))
     first = "<br>".join(map(escape, headline.many_tasks(experiments, found)))
     return (
-        f'<h2>{escape(found.arm)} and vanilla on every task</h2><p class="verdict">{first}</p>'
+        f'<h2>{escape(found.arm)} and {escape(found.baseline)} on every task</h2><p class="verdict">{first}</p>'
         f'<div class="tiles">{"".join(tiles)}</div>'
         f'{table(head, rows, right=(2, 3, 4, 5, 6, 7, 9))}<p class="soft">{escape(below)} ± is the standard error over '
         "repetitions; (↑) higher is better, (↓) lower; per second is the difference in reward per second.</p>"

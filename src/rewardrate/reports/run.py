@@ -154,6 +154,10 @@ class Experiment:
     runs: tuple[Run, ...]
     arms: Mapping[str, tuple[Run, ...]] = field(default_factory=dict)
     "Label -> its repetitions: rpg first, then other prices, vanilla last."
+    baseline: str = "vanilla"
+    "Label of the arm that the others are compared with."
+    planned: float | None = None
+    "T, where a plan states it."
 
     @property
     def higher_is_better(self) -> bool | None:
@@ -168,18 +172,18 @@ class Experiment:
 
     @cached_property
     def contrasts(self) -> Mapping[str, tuple[tuple[Run, Run], ...]]:
-        """Label of an arm -> (its run, that of vanilla) of every repetition with both; not arms without one."""
+        """Label of an arm -> (its run, the baseline's) of every repetition with both; not arms without one."""
         found = {}
         for label in self.arms:
-            priced, vanilla = _keyed(self.arms[label], self.arms.get("vanilla", ()))
+            priced, vanilla = _keyed(self.arms[label], self.arms.get(self.baseline, ()))
             pairs = tuple((priced[key], vanilla[key]) for key in sorted(priced, key=_order) if key in vanilla)
-            if pairs and label != "vanilla":
+            if pairs and label != self.baseline:
                 found[label] = pairs
         return found
 
     @property
     def first(self) -> str:
-        """The arm that is compared with vanilla unless another is asked for: rpg, where there is a pair of it."""
+        """The arm that is compared with the baseline unless another is asked for: rpg, where there is a pair of it."""
         return next(iter(self.contrasts), "rpg")
 
     @property
@@ -190,6 +194,8 @@ class Experiment:
     @cached_property
     def stated(self) -> bool:
         """Whether T is a budget of script seconds that all compared runs were given and have used up."""
+        if self.planned is not None:
+            return True
         budgets = {run.stated_budget for run in self._compared}
         if len(budgets) > 1 or None in budgets:
             return False
@@ -198,6 +204,8 @@ class Experiment:
     @cached_property
     def final(self) -> float:
         """T, in script seconds per chain: the stated budget, else what every compared run has used on average."""
+        if self.planned is not None:
+            return self.planned
         return float(self._compared[0].stated_budget or 0) if self.stated else self._used
 
     @property
@@ -209,7 +217,7 @@ class Experiment:
         return [run for pairs in self.contrasts.values() for pair in pairs for run in pair] or self.runs
 
     def compare(self, metric: Metric = "reward", value: Value = "current", arm: str | None = None) -> Comparison | None:
-        """An arm and vanilla at the same budgets, over the repetitions that have both; None if there is none."""
+        """An arm and the baseline at the same budgets, over the repetitions that have both; None if there is none."""
         pairs = self.contrasts.get(arm or self.first)
         if pairs is None or self.final <= 0:
             return None  # or not one attempt that used any time
@@ -297,7 +305,7 @@ def gather(places: Sequence[Path]) -> tuple[list[Run], list[str]]:
     return list(found.values()), problems
 
 
-def experiments(runs: Sequence[Run]) -> list[Experiment]:
+def experiments(runs: Sequence[Run], *, baseline: str = "vanilla", planned: float | None = None) -> list[Experiment]:
     """Runs by task and clock, in order of first appearance."""
     kinds: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -312,7 +320,8 @@ def experiments(runs: Sequence[Run]) -> list[Experiment]:
         }
         name = task or members[0].folder.resolve().parent.name
         ordered = tuple(run for label in labels for run in arms[label])
-        made.append(Experiment(f"{name} ({clock} clock)" if clocks[task] > 1 else name, ordered, arms))
+        name = f"{name} ({clock} clock)" if clocks[task] > 1 else name
+        made.append(Experiment(name, ordered, arms, baseline, planned))
     return made
 
 

@@ -62,7 +62,8 @@ class TaskTable:
     left_out: tuple[str, ...]
     "Tasks without a pair of runs."
     arm: str = "rpg"
-    "The arm that is compared with vanilla."
+    baseline: str = "vanilla"
+    "What the arm is compared with."
 
     def count(self, word: str) -> int:
         """Tasks whose verdict contains the word: win, loss, clear win, tie."""
@@ -103,7 +104,8 @@ def table(
         rule = "no task has a finished run of each arm" + (f" that can be compared by {metric}" if metric else "")
         raise InputError("runs", "rpg and vanilla", rule, "train --arm both")
     known: Mapping[str, Comparison] = {row.task: row.both for row in rows}
-    return TaskTable(tuple(rows), over_tasks(known, trim=0), over_tasks(known, trim=1), tuple(left_out), arm)
+    mean, trimmed = (over_tasks(known, trim=trim) for trim in (0, 1))
+    return TaskTable(tuple(rows), mean, trimmed, tuple(left_out), arm, experiments[0].baseline)
 
 
 def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
@@ -115,7 +117,7 @@ def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
 def markdown(found: TaskTable) -> str:
     """The table for a README or an issue."""
     lines = [
-        f"| task | n | T (s) | {found.arm} | vanilla | difference (95 %) | % improvement (95 %) | "
+        f"| task | n | T (s) | {found.arm} | {found.baseline} | difference (95 %) | % improvement (95 %) | "
         "reward per second, difference (95 %) |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
@@ -135,11 +137,11 @@ def latex(found: TaskTable) -> str:
     lines = [
         r"\begin{tabular}{lrrrr}",
         r"\toprule",
-        rf"Task & {_tex(found.arm)} & vanilla & \% improv. & 95\,\% interval \\",
+        rf"Task & {tex(found.arm)} & {tex(found.baseline)} & \% improv. & 95\,\% interval \\",
         r"\midrule",
     ]
     for row in found.rows:
-        cells = [_tex(_arrow(row, "", "")) + (r" $(\uparrow)$" if row.higher_is_better else r" $(\downarrow)$")]
+        cells = [tex(_arrow(row, "", "")) + (r" $(\uparrow)$" if row.higher_is_better else r" $(\downarrow)$")]
         for arm in ("rpg", "vanilla"):
             text = _with_error(row, arm, r" $\pm$ ")
             cells.append(rf"\textbf{{{text}}}" if arm == leader(row) else text)
@@ -159,8 +161,8 @@ def comma_separated(found: TaskTable) -> str:
     for row in found.rows:
         both = row.both
         writer.writerow([
-            _safe_cell(row.task), row.metric, "higher" if row.higher_is_better else "lower", row.repetitions,
-            *(_full(value) for value in (
+            safe_cell(row.task), row.metric, "higher" if row.higher_is_better else "lower", row.repetitions,
+            *(full(value) for value in (
                 both.final, both.rpg.value, row.rpg_error, both.vanilla.value, row.vanilla_error,
                 both.difference.value, both.difference.low, both.difference.high,
                 both.improvement.value, both.improvement.low, both.improvement.high,
@@ -237,16 +239,18 @@ def _flat(found: Paired | None) -> list[float | None]:
     return [found.rpg.value, found.vanilla.value, difference.value, difference.low, difference.high]
 
 
-def _full(value: float | None) -> str:
+def full(value: float | None) -> str:
+    """A number with every digit; empty where it is not defined."""
     return "" if value is None else repr(float(value))
 
 
-def _safe_cell(text: str) -> str:
+def safe_cell(text: str) -> str:
     """A spreadsheet takes a cell that begins with one of these for a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """Text that LaTeX prints as it is."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {character: "\\" + character for character in "&%$#_{}"}
     return "".join(special.get(character, character) for character in text)

@@ -1,0 +1,134 @@
+"""The plan of a comparison is written down once; what differs from it afterwards is refused by name, or on record."""
+
+import json
+
+import pytest
+
+import made_comparison
+from rewardrate import config
+from rewardrate.errors import InputError
+from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, PretrainedStart, TaskBlock, digest
+from rewardrate.training.comparison import resolve
+
+NAMED = made_comparison.plan()
+RECIPE = config.dumps(resolve(NAMED))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    found = ComparisonFolder(tmp_path / "study")
+    found.freeze(NAMED, RECIPE)
+    return found
+
+
+def test_a_frozen_plan_reads_back_with_the_digest_of_plan_and_recipe(folder):
+    assert folder.frozen()
+    assert (folder.plan(), folder.recipe()) == (NAMED, RECIPE)
+    state = folder.state()
+    assert state["sha256"] == digest(NAMED, RECIPE)
+    assert state["changes"] == []
+    before = (folder.path / "plan.json").read_bytes()
+    folder.freeze(NAMED, RECIPE)
+    assert (folder.path / "plan.json").read_bytes() == before, "the same plan again changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"seeds": (0, 1, 2)}, "seeds"),
+        ({"script_seconds": 25.0}, "script_seconds"),
+        ({"hypothesis": "vanilla wins"}, "hypothesis"),
+        ({"start": PretrainedStart()}, "start.kind"),
+    ],
+)
+def test_another_plan_is_refused_with_the_first_setting_that_differs(folder, change, named):
+    other = made_comparison.plan(**change)
+    with pytest.raises(InputError, match="was frozen on") as error:
+        folder.freeze(other, RECIPE)
+    assert error.value.field == named
+    assert folder.plan() == NAMED, "nothing was written"
+
+
+def test_a_recipe_that_changed_under_its_name_is_refused_too(folder):
+    with pytest.raises(InputError, match=r"recipe: objective\.penalty"):
+        folder.freeze(NAMED, RECIPE.replace("penalty = -1.0", "penalty = -2.0"))
+
+
+def test_a_change_that_is_accepted_is_on_record(folder):
+    other = made_comparison.plan(seeds=(0, 1, 2))
+    folder.freeze(other, RECIPE, accept_changes=True)
+    state = folder.state()
+    assert folder.plan() == other
+    assert state["sha256"] == digest(other, RECIPE)
+    (change,) = state["changes"]
+    assert (change["setting"], change["was"], change["now"]) == ("seeds", [0, 1], [0, 1, 2])
+
+
+def test_a_plan_that_was_edited_after_it_was_frozen_is_noticed(folder):
+    path = folder.path / "plan.toml"
+    path.write_text(path.read_text().replace("seeds = [0, 1]", "seeds = [0]"))
+    with pytest.raises(InputError, match="edited after it was frozen"):
+        folder.state()
+    with pytest.raises(InputError, match="edited after it was frozen"):
+        folder.freeze(NAMED, RECIPE)
+
+
+def test_notes_of_arms_are_kept_beside_each_other_and_a_damaged_file_is_named(folder):
+    block = TaskBlock("tasks/diamonds", 3)
+    assert folder.notes(block) == {}
+    folder.note(block, "rpg", {"start": "a"})
+    folder.note(block, "vanilla", {"start": "b"})
+    folder.note(block, "rpg", {"start": "c"})
+    assert folder.notes(block) == {"rpg": {"start": "c"}, "vanilla": {"start": "b"}}
+    path = folder.path / "diamonds-s3" / "block.json"
+    assert json.loads(path.read_text())["task"] == "tasks/diamonds"
+    for text in ("{", "[]", '{"runs": {"rpg": 1}}'):
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"cannot be read|damaged"):
+            folder.notes(block)
+
+
+def test_every_arm_of_a_plan_is_first_equally_often_and_an_early_end_has_all_tasks():
+    plan = made_comparison.plan(arms=("vanilla", "rpg", "horizon"))
+    orders = [plan.order(block) for block in plan.blocks]
+    assert [order[0] for order in orders] == ["vanilla", "rpg", "horizon", "rpg", "horizon", "vanilla"]
+    assert all(sorted(order) == sorted(plan.arms) for order in orders)
+    assert {block.task for block in plan.blocks[:3]} == set(plan.tasks)
+    assert plan.needed == 6
+    assert made_comparison.plan(stop_after=4).needed == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"tasks": ()}, "tasks"),
+        ({"tasks": ("a/diamonds", "b/diamonds")}, "tasks"),
+        ({"seeds": (1, 1)}, "seeds"),
+        ({"arms": ("rpg", "rpg")}, "arms"),
+        ({"arms": ("vanilla",)}, "baseline"),
+        ({"baseline": "horizon"}, "baseline"),
+        ({"stop_after": 7}, "stop_after"),
+    ],
+)
+def test_a_plan_that_says_nothing_sensible_is_refused_by_the_setting(change, field):
+    with pytest.raises(InputError) as error:
+        made_comparison.plan(**change)
+    assert error.value.field == field
+
+
+def test_a_block_is_found_by_task_and_seed():
+    plan = made_comparison.plan(tasks=("here/diamonds", "grants"))
+    for words in ("diamonds:1", "here/diamonds:1", "diamonds-s1"):
+        assert plan.find(words) == TaskBlock("here/diamonds", 1)
+    for words in ("diamonds", "diamonds:2", ":1", "mnist-5k:0"):
+        with pytest.raises(InputError, match="TASK:SEED"):
+            plan.find(words)
+
+
+def test_a_plan_is_toml_and_an_unknown_key_is_refused(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(config.dumps(NAMED, explain=True))
+    assert config.load(ComparisonPlan, path) == NAMED
+    path.write_text(config.dumps(NAMED) + "\n[start2]\nkind = 'model'\n")
+    with pytest.raises(InputError, match="did you mean 'start'"):
+        config.load(ComparisonPlan, path)
