@@ -188,10 +188,6 @@ def _state(solution: Solution) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in plain or value != plain[name]}
 
 
-def _restored(state: Mapping[str, Any]) -> Solution:
-    return _checked(Solution(**{OLD.get(name, name): value for name, value in state.items()}))
-
-
 def _newest_of_each(solutions: list[Solution]) -> list[Solution]:
     """One solution per code: the latest attempt's, with the best reward any of them had."""
     newest: dict[str, Solution] = {}

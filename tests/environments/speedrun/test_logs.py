@@ -21,7 +21,6 @@ def test_what_counts_is_found_whatever_stands_around_it(name):
     assert log.problem == ""
     assert cadence_problem(log, 125, finished=True) == ""
     assert math.isclose(log.final.loss, 6.9 - log.final.step / 100)
-    assert log.best_loss == log.final.loss
 
 
 def test_a_record_names_step_total_loss_and_milliseconds():

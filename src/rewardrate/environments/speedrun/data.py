@@ -193,15 +193,6 @@ def seal(race: Race) -> tuple[tuple[str, int, int, str], ...]:
     return tuple(found)
 
 
-def tokenizer_of(race: Race) -> tokens.Tokenizer:
-    """The tokenizer that the shards were made with."""
-    try:
-        merges = _manifest(race)["merges"]
-        return tokens.Tokenizer(tuple((int(left), int(right)) for left, right in merges))
-    except (ValueError, KeyError, TypeError):
-        raise InputError("race", race.name, f"there is no {MANIFEST} beside its shards", remedy(race)) from None
-
-
 def require(race: Race) -> None:
     """InputError with the remedy when the shards are not in place or are not the recorded ones."""
     found = {

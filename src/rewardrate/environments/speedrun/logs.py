@@ -57,11 +57,6 @@ class Log:
         """The last validation."""
         return self.validations[-1] if self.validations else None
 
-    @property
-    def best_loss(self) -> float | None:
-        """The lowest printed loss."""
-        return min((line.loss for line in self.validations), default=None)
-
 
 def read(output: bytes) -> Log:
     """The log in what an attempt printed; bytes that are no text do no harm. Never raises."""
