@@ -315,7 +315,7 @@ def test_a_truncated_log_is_one_clear_line_and_the_other_arm_still_gets_its_page
     assert "Left out: run" in page.write(tmp_path / "copy").read_text()
 
 
-def test_an_empty_folder_a_new_run_and_a_foreign_version_are_told(tmp_path, both):
+def test_an_empty_folder_a_new_run_and_a_foreign_version_are_reported(tmp_path, both):
     with pytest.raises(InputError, match="there is no run in it"):
         page.write(tmp_path)
     toy_agent.loop(tmp_path / "new", steps=1).log.close()

@@ -1,4 +1,4 @@
-"""Stock verl trains on our rewards, to six digits, and a resumed run goes on with its rate and its buffer.
+"""Stock verl trains on our rewards, to six digits, and a resumed run keeps its rate and its buffer.
 
 verl needs an older transformers than we do, so it lives in an environment of its own, which `make test` makes.
 """

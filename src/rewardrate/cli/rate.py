@@ -1,4 +1,4 @@
-"""rewardrate rate: fit an estimator to your own attempts, or hold one to the contract."""
+"""rewardrate rate: fit an estimator to your own attempts, or check one of your own."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def commands() -> dict[str, Command]:
     """The verb's commands by name."""
     return {
         "fit": Command("fit an estimator to a table of attempts", FIT_DETAILS, _fit_arguments, _fit),
-        "check": Command("hold estimators to the contract", CHECK_DETAILS, _check_arguments, _check),
+        "check": Command("check estimators: state, bad rows, scale, resuming", CHECK_DETAILS, _check_arguments, _check),
     }
 
 

@@ -111,7 +111,7 @@ class LanguageModelPolicy:
         return self.language.count(text)
 
     def save(self, folder: Path) -> None:
-        """Write everything that is needed to go on bit for bit: weights, critic, optimisers, random state."""
+        """Write everything that is needed to resume bit for bit: weights, critic, optimisers, random state."""
         document = {**self._identity(), "updates": self.updates}
         if self.learner is not None:
             save_learner(self.learner, folder, document)

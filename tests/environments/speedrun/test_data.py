@@ -105,10 +105,10 @@ def test_changed_or_missing_shards_are_noticed(mine):
     with pytest.raises(InputError, match="no such shards"):
         data.require(mine)
     data.make(mine)
-    before = data.seal(mine)
+    before = data.fingerprint(mine)
     path = mine.public / "kjv_train_000001.bin"
     shards.write(path, np.zeros(100, dtype=np.uint16))
-    assert data.seal(mine) != before
+    assert data.fingerprint(mine) != before
     assert not data.ready(mine)
     with pytest.raises(InputError, match="have changed"):
         data.require(mine)

@@ -435,7 +435,7 @@ def test_a_request_is_answered_in_the_file_it_names(tmp_path, monkeypatch, token
     assert "do not divide" in third["problem"]
 
 
-def test_a_model_that_fails_is_told_and_not_raised(tmp_path, monkeypatch, tokens):
+def test_a_model_that_fails_is_reported_and_not_raised(tmp_path, monkeypatch, tokens):
     class Fails(Bigram):
         def forward(self, tokens):
             return self.table[tokens + VOCABULARY - 1]

@@ -101,7 +101,7 @@ class BenchTask(Task):
         """Judge a submission's bytes with MLE-Bench's grade_csv. Never raises for what the bytes hold.
 
         Raises InputError when the submission is not at fault: the data are gone, or the grader refuses even the
-        right answers. Nobody may be charged for that.
+        right answers. No attempt may be charged for that.
         """
         if split != "reward":
             remedy = "hold rows back from the training data, or use a shipped task"

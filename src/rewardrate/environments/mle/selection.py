@@ -270,7 +270,7 @@ IMPORT, ENDING, MODEL, SETTING, DEPENDENCY, REST = range(6)
 
 def _ranks(leaves: Sequence[Leaf]) -> list[tuple[int, int, int]]:
     """What is kept first: smaller is sooner."""
-    acting = [leaf.place for leaf in leaves if not _only_speaks(leaf)]
+    acting = [leaf.place for leaf in leaves if not _only_prints(leaf)]
     last = set(acting[-LAST_STATEMENTS:])
     kinds = [_kind(leaf, leaf.place in last) for leaf in leaves]
     distances = _distances(leaves, [place for place, kind in enumerate(kinds) if ENDING <= kind <= SETTING])
@@ -315,7 +315,7 @@ def _kind(leaf: Leaf, is_last: bool) -> int:
     return MODEL if any(map(_builds_model, leaf.statements)) else REST
 
 
-def _only_speaks(leaf: Leaf) -> bool:
+def _only_prints(leaf: Leaf) -> bool:
     """Whether all that a leaf does is print, draw or log."""
     values = [statement.value if isinstance(statement, ast.Expr) else None for statement in leaf.statements]
     return all(isinstance(value, ast.Call) and _root(value) in SPEAKING for value in values)

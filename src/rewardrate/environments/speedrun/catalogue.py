@@ -1,6 +1,6 @@
 """A catalogue of changes to our own train_gpt.py: mechanisms, settings and mistakes, each as a whole reply.
 
-It is what a small model is pre-trained on, so that it speaks the form of the race before it learns what pays; and a
+It is what a small model is pre-trained on, so that it writes the form of the race before it learns what pays; and a
 stand-in for a policy in tests. An entry finds its place in whatever parent it is given (lines that match a pattern), so
 entries can follow one another; where its place is gone it has nothing to say.
 """

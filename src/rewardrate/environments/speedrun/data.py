@@ -183,7 +183,7 @@ def ready(race: Race) -> bool:
     return bool(made) and made == digests_of(race.prepared) and checksums(race).items() <= known.items()
 
 
-def seal(race: Race) -> tuple[tuple[str, int, int, str], ...]:
+def fingerprint(race: Race) -> tuple[tuple[str, int, int, str], ...]:
     """Name, size, time and (of small ones) digest of every shard: differs when anything was changed."""
     found = []
     for path in sorted([*race.public.glob("*"), *race.private.glob("*")]):

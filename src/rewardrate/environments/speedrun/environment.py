@@ -96,7 +96,7 @@ class Speedrun(Environment):
         self.race, self.settings = race, settings
         self.base_code, self.limit_seconds = race.baseline, race.cap_seconds
         if settings.static_judge == "off" and settings.votes is None and not race.recompute:
-            rule = f"without it nobody would judge the scripts of {race.name}, whose printed losses are believed"
+            rule = f"without it nothing would judge the scripts of {race.name}, whose printed losses are believed"
             raise InputError("environment.static_judge", "off", rule, "leave it on, or set [environment.votes]")
         self.machine = machine or hardware.here()
         self.rewards = RaceRewards(race.target_loss, race.credited_margin, race.cap_seconds, settings.rewards)
@@ -239,7 +239,7 @@ class Speedrun(Environment):
         return None
 
     def _voted(self, codes: Sequence[str]) -> dict[int, Outcome]:
-        """The refusals of the model judge, by place; no usable vote is nobody's fault."""
+        """The refusals of the model judge, by place; without a usable vote an attempt is not charged."""
         if self._votes is None:
             return {}
         rulings = self._votes.judge(codes)

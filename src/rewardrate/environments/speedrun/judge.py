@@ -10,7 +10,7 @@ It reads both syntax trees and compares, aspect by aspect, everything that the v
     division         what the sum is divided by
     printed-value    the lines that print val_loss
     saved-model      the hook that writes the model for the referee; the model is the one that was evaluated
-    validation-data  every other statement that speaks of validation: none may come or go
+    validation-data  every other statement that mentions validation: none may come or go
     seed             where the random seed comes from
 
 and adds the signs of `tampering` and of `counting`, and loops that make one printed step of several updates. Statements
@@ -59,7 +59,7 @@ SEEDS = frozenset({"manual_seed", "manual_seed_all", "seed", "default_rng", "Ran
 
 
 def judge(parent: str | None, code: str, trust: Sequence[Aspect] = ()) -> list[Finding]:
-    """What speaks against a script; nothing means that it may run. Without a parent only tampering is looked for.
+    """Why a script is refused; an empty list means that it may run. Without a parent only tampering is looked for.
 
     Whatever the script is, this returns: what cannot be judged is refused.
     """

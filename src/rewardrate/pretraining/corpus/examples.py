@@ -28,7 +28,7 @@ class Corpus:
     shipped: Annotated[float, Between(0, 1)] = 0.35
     "Share of prompts about tasks that come with the package; the others are imagined."
     held_out: tuple[str, ...] = HELD_OUT
-    "Tasks that no example speaks of."
+    "Tasks that no example is about."
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The models of the corpus: what each is called, what it can predict, its settings, and what it costs, roughly.
 
-Cost and merit need not be right. They keep hopeless scripts rare, and they let an imagined message say something
+Cost and quality need not be right. They keep hopeless scripts rare, and they let an imagined message say something
 sensible; the real ones come from the sandbox.
 """
 
@@ -37,7 +37,7 @@ class Family:
     module: str
     answers: tuple[Answer, ...]
     settings: tuple[Setting, ...]
-    merit: float
+    quality: float
     "How good its predictions tend to be on a table of numbers, 0 to 1."
     cost: Cost
     weight: float = 1.0
@@ -67,11 +67,11 @@ class ModelTemplate:
         return f"{self.family.name}({', '.join(f'{name}={value}' for name, value in self.settings)})"
 
     @property
-    def merit(self) -> float:
+    def quality(self) -> float:
         """How good it tends to be; larger ensembles are a little better."""
         size = number(dict(self.settings), "n_estimators", number(dict(self.settings), "max_iter", 100))
         bonus = 0.03 * math.log10(size / 100) if "n_estimators" in self.family.name or self.family.dense else 0.0
-        return self.family.merit + bonus
+        return self.family.quality + bonus
 
     def seconds(self, rows: float, columns: float) -> float:
         """Roughly what fitting it takes."""

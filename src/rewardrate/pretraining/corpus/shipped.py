@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewardrate.pretraining.corpus.brief import Brief
 
 HELD_OUT = ("elec-demand", "food-reviews", "hotel-rates", "mnist-5k")
-"One of each modality: no example of the corpus speaks of them."
+"One of each modality: no example of the corpus is about them."
 
 
 def _split(names: str) -> tuple[str, ...]:
@@ -197,5 +197,5 @@ BRIEFS = (
 
 
 def briefs(held_out: tuple[str, ...] = HELD_OUT) -> tuple[Brief, ...]:
-    """The shipped tasks that the corpus may speak of."""
+    """The shipped tasks that the corpus may be about."""
     return tuple(brief for brief in BRIEFS if brief.task not in held_out)

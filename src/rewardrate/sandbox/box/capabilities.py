@@ -16,7 +16,7 @@ class Capabilities:
     own_mounts: bool = False
     "A file tree of its own: sized memory file systems to write to, everything else read-only."
     own_network: bool = False
-    "Loopback that nobody else is on, so that sockets may be allowed."
+    "Loopback that no other process is on, so that sockets may be allowed."
     own_ipc: bool = False
     "System V and POSIX queues, semaphores and shared memory end with the box."
     slot_user: bool = False
