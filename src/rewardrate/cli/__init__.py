@@ -1,1 +1,1 @@
-"""One file per verb: parse, call, print. No other room imports it."""
+"""One file per verb: parse, call, print. No other package imports it."""

@@ -165,12 +165,12 @@ def _draw(config: ExperimentConfig, results: list[AgentResult], stem: Path) -> l
 
         curves = [
             AgentCurve(
-                result.label,
-                result.traces.steps.tolist(),
-                result.regret.mean.tolist(),
-                result.regret.low.tolist(),
-                result.regret.high.tolist(),
-                result.price.tolist(),
+                label=result.label,
+                steps=result.traces.steps.tolist(),
+                mean=result.regret.mean.tolist(),
+                low=result.regret.low.tolist(),
+                high=result.regret.high.tolist(),
+                price=result.price.tolist(),
             )
             for result in results
         ]

@@ -74,12 +74,12 @@ class LanguageModelPolicy:
         drawn = max(1, sum(len(sample.tokens) for sample in samples))
         return [
             Proposal(
-                self.language.decode(sample.tokens),
-                tuple(prompt),
-                sample.tokens,
-                sample.logprobs,
-                sample.finished,
-                seconds * len(sample.tokens) / drawn,
+                text=self.language.decode(sample.tokens),
+                prompt_tokens=tuple(prompt),
+                reply_tokens=sample.tokens,
+                logprobs=sample.logprobs,
+                finished=sample.finished,
+                seconds=seconds * len(sample.tokens) / drawn,
             )
             for prompt, sample in zip(tokens, samples, strict=True)
         ]

@@ -124,7 +124,14 @@ def pretrain(config: Pretraining, on_step: Callable[[PretrainingStep], None] | N
     )
     done, tokens = _resume(config, out, model, optimiser)
     context = _context(config, model)
-    reading = Reading(config.corpus, config.seed, str(out), config.form, context, config.window // PIECE)
+    reading = Reading(
+        corpus=config.corpus,
+        seed=config.seed,
+        tokenizer=str(out),
+        form=config.form,
+        context=context,
+        pieces=config.window // PIECE,
+    )
     stream = _stream(config, reading)
     began = time.perf_counter()
     last = min(config.steps, config.stop_after or config.steps)
@@ -134,7 +141,16 @@ def pretrain(config: Pretraining, on_step: Callable[[PretrainingStep], None] | N
             loss, norm = _learn(model, optimiser, group, config, device)
             tokens += sum(int((batch.part > 0).sum()) for batch in group)
             if on_step is not None:
-                on_step(PretrainingStep(number + 1, loss, tokens, rate, norm, time.perf_counter() - began))
+                on_step(
+                    PretrainingStep(
+                        step=number + 1,
+                        loss=loss,
+                        tokens=tokens,
+                        learning_rate=rate,
+                        gradient_norm=norm,
+                        seconds=time.perf_counter() - began,
+                    )
+                )
             if config.checkpoint_steps and (number + 1) % config.checkpoint_steps == 0:
                 _checkpoint(out, model, optimiser, number + 1, tokens)
             if number + 1 in config.keep:

@@ -220,7 +220,17 @@ class Work:
             self._waiting.appendleft(running.index)
             return
         clock = self._jobs[running.index].clock or "wall"
-        failure = Result("sandbox-failure", 0.0, 0.0, 0, "", "", {}, message=why, clock=clock)
+        failure = Result(
+            status="sandbox-failure",
+            seconds=0.0,
+            cpu_seconds=0.0,
+            peak_memory_bytes=0,
+            stdout="",
+            stderr="",
+            files={},
+            message=why,
+            clock=clock,
+        )
         self._done.put((running.index, result or failure))
 
     def _give_up(self) -> None:

@@ -108,7 +108,14 @@ class RayExecutor(Executor):
         self._looked = 0.0
         need = max(job.limits.cores for job in priced)
         runs = 1 + self._settings["repeats"]
-        work = Work(priced, data, lambda: self._nodes(need, data), self.retries, self.patience_seconds, runs)
+        work = Work(
+            jobs=priced,
+            data=data,
+            nodes=lambda: self._nodes(need, data),
+            retries=self.retries,
+            patience_seconds=self.patience_seconds,
+            runs=runs,
+        )
         try:
             with contextlib.closing(work.results()) as ended:
                 yield from ended

@@ -243,13 +243,22 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
             log.exception("an attempt could not be made")
             outcome = dataclasses.replace(MISSING, message=f"{type(error).__name__}: {error}"[:300])
             encoded = self._encoded(kwargs, [], outcome, chain, time.monotonic() - begun)
-            return self._output(prompt_ids or [0], [0], blank, outcome, encoded, {})
+            return self._output(
+                prompt=prompt_ids or [0], tokens=[0], logprobs=blank, outcome=outcome, encoded=encoded, extra={}
+            )
         encoded = self._encoded(kwargs, reply.token_ids, outcome, chain, wrote)
         tokens = list(reply.token_ids[: self.rollout_config.response_length])
         logprobs = list(reply.log_probs[: len(tokens)]) if reply.log_probs else None
         if not tokens:
             tokens, logprobs = [0], blank
-        return self._output(prompt_ids, tokens, logprobs, outcome, encoded, reply.extra_fields)
+        return self._output(
+            prompt=prompt_ids,
+            tokens=tokens,
+            logprobs=logprobs,
+            outcome=outcome,
+            encoded=encoded,
+            extra=reply.extra_fields,
+        )
 
     async def _execute(self, token_ids: Sequence[int], given: Mapping[str, Any]) -> Outcome:
         environment, threads = _agent_environment(read_recipe(self.data_config), self.tokenizer)

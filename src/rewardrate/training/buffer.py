@@ -203,7 +203,19 @@ def _newest_of_each(solutions: list[Solution]) -> list[Solution]:
 
 def _solution(attempt: int, outcome: Outcome, step: int, ranking: float | None, lines: int) -> Solution:
     reward, seconds = outcome.reward, outcome.seconds
-    return _checked(Solution(attempt, outcome.code, outcome.message, reward, seconds, step, reward, ranking, lines))
+    return _checked(
+        Solution(
+            attempt=attempt,
+            code=outcome.code,
+            message=outcome.message,
+            reward=reward,
+            seconds=seconds,
+            step=step,
+            record=reward,
+            ranking_reward=ranking,
+            changed_lines=lines,
+        )
+    )
 
 
 def _checked(solution: Solution) -> Solution:

@@ -203,7 +203,18 @@ def doctor(
         data = _data_dir(data_dir)
     except InputError as error:
         remedy = error.remedy
-        return [BenchCheck(row.id, False, "unknown", "unknown", row.note, ("mlebench",), remedy) for row in rows]
+        return [
+            BenchCheck(
+                id=row.id,
+                package=False,
+                data="unknown",
+                leaderboard="unknown",
+                note=row.note,
+                missing=("mlebench",),
+                remedy=remedy,
+            )
+            for row in rows
+        ]
     return [_check(row, data, leaderboards) for row in rows]
 
 
@@ -238,7 +249,16 @@ def _check(row: lite.LiteTask, data: Path, leaderboards: str | Path | None) -> B
     cautions = ["the public data give the label away"] if row.leaks_label else []
     if row.uses_log_loss and sklearn_too_new():
         cautions.append("scikit-learn 1.11 and later may break its grader: pip install 'scikit-learn<1.11'")
-    return BenchCheck(row.id, True, state, board, row.note, tuple(missing), "; ".join(remedies), tuple(cautions))
+    return BenchCheck(
+        id=row.id,
+        package=True,
+        data=state,
+        leaderboard=board,
+        note=row.note,
+        missing=tuple(missing),
+        remedy="; ".join(remedies),
+        warnings=tuple(cautions),
+    )
 
 
 def _data_dir(data_dir: str | Path | None) -> Path:

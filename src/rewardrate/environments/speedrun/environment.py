@@ -204,13 +204,13 @@ class Speedrun(Environment):
         valid = verdict.valid and verdict.val_loss is not None
         seconds = max(FLOOR_SECONDS, verdict.seconds)
         return Outcome(
-            valid,
-            self.rewards.earned(verdict.val_loss) if valid and verdict.val_loss is not None else 0.0,
-            verdict.val_loss,
-            seconds,
-            verdict.message,
-            STATUSES.get(verdict.status, verdict.status),  # type: ignore[arg-type]
-            code,
+            valid=valid,
+            reward=self.rewards.earned(verdict.val_loss) if valid and verdict.val_loss is not None else 0.0,
+            score=verdict.val_loss,
+            seconds=seconds,
+            message=verdict.message,
+            status=STATUSES.get(verdict.status, verdict.status),  # type: ignore[arg-type]
+            code=code,
             wall_seconds=verdict.wall_seconds,
             cpu_seconds=verdict.cpu_seconds,
             peak_memory_bytes=verdict.peak_memory_bytes,
@@ -292,7 +292,9 @@ def _not_implemented(made: Implemented) -> Outcome | None:
 
 
 def _refusal(status: Status, message: str, code: str = "") -> Outcome:
-    return Outcome(False, 0.0, None, FLOOR_SECONDS, message, status, code)
+    return Outcome(
+        valid=False, reward=0.0, score=None, seconds=FLOOR_SECONDS, message=message, status=status, code=code
+    )
 
 
 def _someone_answered(failures: Sequence[str], rows: int) -> None:

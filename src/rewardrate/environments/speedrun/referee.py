@@ -15,7 +15,7 @@ from rewardrate.environments.speedrun.race import Race, default_data
 from rewardrate.environments.speedrun.reevaluation import Claim, LossFinding
 from rewardrate.environments.speedrun.verdict import Status, Verdict
 from rewardrate.errors import InfrastructureError, InputError
-from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores
+from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores, levels
 
 OUTPUT = "stdout.log"
 OUTPUT_BYTES = 64 * 2**20
@@ -116,7 +116,16 @@ class Referee:
             return None
         most = f"at most {self.race.script_bytes:,} (script_bytes)"
         words = f"the script carries {carried:,} bytes (its file, compressed), and {most} are allowed: it must train"
-        return Verdict("modified", False, None, None, False, FLOOR_SECONDS, 0, words)
+        return Verdict(
+            status="modified",
+            valid=False,
+            val_loss=None,
+            printed_loss=None,
+            crossed=False,
+            seconds=FLOOR_SECONDS,
+            steps=0,
+            message=words,
+        )
 
     def at_once(self) -> int:
         """Attempts whose verdicts come together: as many as a pool runs side by side, so that a kill loses no others.
@@ -202,14 +211,14 @@ class Referee:
         status, message = self._by_log(attempt, result, log)
         final = log.final
         verdict = Verdict(
-            status,
-            False,
-            None,
-            final.loss if final else None,
-            False,
-            max(FLOOR_SECONDS, result.seconds),
-            final.step if final else 0,
-            message,
+            status=status,
+            valid=False,
+            val_loss=None,
+            printed_loss=final.loss if final else None,
+            crossed=False,
+            seconds=max(FLOOR_SECONDS, result.seconds),
+            steps=final.step if final else 0,
+            message=message,
             output=_output(result),
             wall_seconds=result.seconds,
             cpu_seconds=result.cpu_seconds,
@@ -313,7 +322,8 @@ class Referee:
     def _tampered(self, verdict: Verdict) -> Verdict:
         """The shards are not what they were. In a box no script can do that; without one it may have been this one."""
         words = f"the shards in {self.race.prepared} have changed"
-        if verdict.level == "limits":
+        ran_at = levels.NAMED.get(verdict.level)
+        if ran_at is not None and not ran_at.can.protects_files:
             return replace(verdict, status="tampered-data", valid=False, val_loss=None, crossed=False, message=words)
         return replace(_fault(words), seconds=verdict.seconds, output=verdict.output, level=verdict.level)
 
@@ -339,7 +349,16 @@ def _repeats(codes: Sequence[str]) -> list[int]:
 
 
 def _fault(words: str) -> Verdict:
-    return Verdict("infrastructure", False, None, None, False, FLOOR_SECONDS, 0, words)
+    return Verdict(
+        status="infrastructure",
+        valid=False,
+        val_loss=None,
+        printed_loss=None,
+        crossed=False,
+        seconds=FLOOR_SECONDS,
+        steps=0,
+        message=words,
+    )
 
 
 def _output(result: Result) -> str:

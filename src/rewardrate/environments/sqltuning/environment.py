@@ -132,7 +132,18 @@ class SqlTuning(Environment):
                 code = extract(reply)
                 found.append((index, code, job(self.workload, code, "reward", self.settings)))
             except InputError as error:
-                yield index, Outcome(False, 0.0, None, FLOOR_SECONDS, str(error), "format", "")
+                yield (
+                    index,
+                    Outcome(
+                        valid=False,
+                        reward=0.0,
+                        score=None,
+                        seconds=FLOOR_SECONDS,
+                        message=str(error),
+                        status="format",
+                        code="",
+                    ),
+                )
         with contextlib.closing(self.executor.stream([one for _, _, one in found])) as ended:
             for at, result in ended:
                 yield found[at][0], self.judge(found[at][1], result)

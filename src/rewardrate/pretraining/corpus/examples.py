@@ -69,7 +69,15 @@ def example_for(random: Random, corpus: Corpus, brief: Brief) -> Example:
             break
         choices = drawing.draw(random, brief)
         answer, mistake = _answer(random, corpus, brief, choices)
-    return Example(brief, choices, brief.prompt(parent, message), answer, mistake, parent, message)
+    return Example(
+        brief=brief,
+        choices=choices,
+        prompt=brief.prompt(parent, message),
+        answer=answer,
+        mistake=mistake,
+        parent=parent,
+        message=message,
+    )
 
 
 def stream(corpus: Corpus, seed: int, start: int = 0, step: int = 1) -> Iterator[Example]:

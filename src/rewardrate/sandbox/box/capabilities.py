@@ -34,6 +34,11 @@ class Capabilities:
         return self.slot_user and not self.pid_namespace
 
     @property
+    def protects_files(self) -> bool:
+        """Files of the host cannot be written."""
+        return self.own_mounts or self.landlock
+
+    @property
     def runs_as_supervisor(self) -> bool:
         """The script is the same user as the supervisor: owner of its files, counted with its processes."""
         return not self.slot_user and not self.pid_namespace
