@@ -211,12 +211,12 @@ def job(workload: Workload, code: str, split: Split, settings: SqlTuningSettings
         elif sql.strip("; \t\n"):
             queries[name] = sql.strip("; \t\n")
     patience = settings.time_limit - 1.0  # so that the message can say what was under way
-    order = {"setup": setup, "queries": queries, "cases": workload.cases(split), "seconds": patience}
+    request = {"setup": setup, "queries": queries, "cases": workload.cases(split), "seconds": patience}
     return Job(
         Path(runner.__file__).read_text(encoding="utf-8"),
         Limits(seconds=settings.time_limit, cores=1, memory_bytes=settings.memory_bytes),
         data={"workload.db": workload.database},
-        files={"order.json": json.dumps(order).encode()},
+        files={"request.json": json.dumps(request).encode()},
         collect=("report.json",),
         minimum=settings.minimum,
     )
