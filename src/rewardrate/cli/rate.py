@@ -222,7 +222,7 @@ def _settings(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_arguments(parser: Parser) -> None:
-    parser.add_argument("estimators", nargs="*", metavar="NAME", help="names of ours, or package.module:Class")
+    parser.add_argument("estimators", nargs="*", metavar="NAME", help="installed ones by name, or package.module:Class")
     parser.flag_json()
 
 
@@ -259,15 +259,16 @@ def _outcome(estimator: str, check: str, passed: bool, measured: str) -> dict[st
 
 
 def _find(name: str) -> Callable[[], Estimator]:
-    from rewardrate.rates import ESTIMATORS, Estimator
+    from rewardrate.rates import Estimator, make
 
     if ":" not in name:
-        if name not in ESTIMATORS:
-            known = did_you_mean(name, ESTIMATORS)
+        try:
+            make(name)
+        except InputError as error:
             raise InputError(
-                "estimator", name, "there is no such estimator", f"{known} (your own: package.module:Class)"
-            )
-        return ESTIMATORS[name]
+                error.field, error.value, error.allowed, f"{error.remedy} (your own: package.module:Class)"
+            ) from None
+        return lambda: make(name)
     module_name, _, attribute = name.partition(":")
     sys.path.insert(0, "")  # a module in the current folder is found, as with python -m
     try:
