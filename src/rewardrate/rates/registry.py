@@ -32,8 +32,8 @@ def make(kind: str, **settings: Any) -> Estimator:
     if not isinstance(kind, str) or kind not in ESTIMATORS:
         installed = registry.load(GROUP, "estimator")
         if not isinstance(kind, str) or kind not in installed:
-            known = {*ESTIMATORS, *installed}
-            raise InputError("estimator", kind, "there is no such estimator", did_you_mean(str(kind), known))
+            names = {*ESTIMATORS, *installed}
+            raise InputError("estimator", kind, "there is no such estimator", did_you_mean(str(kind), names))
         seed = settings.pop("seed", 0)
         chosen: EstimatorSettings = config.build(installed[kind], {**settings, "kind": kind}, f"{kind}.")
         return chosen.make(seed)
