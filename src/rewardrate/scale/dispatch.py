@@ -239,9 +239,9 @@ class Work:
         for future in [future for future, running in self._running.items() if running.deadline < now]:
             running = self._running.pop(future)
             running.member.give_back(self._jobs[running.index].limits.cores)
-            self._mark_lost(running, "it fell silent")
+            self._mark_lost(running, "it stopped responding")
             running.member.end()
-            self._retry(running, "the node that ran it fell silent", None)
+            self._retry(running, "the node that ran it stopped responding", None)
 
     @staticmethod
     def _mark_lost(running: Running, why: str) -> None:

@@ -223,7 +223,7 @@ class _Verdict:
     score: float | None
     reason: str = ""
     deliberate: bool = False
-    "Whether the grader refused on purpose, as against stumbling."
+    "Whether the grader refused on purpose, as against failing."
 
 
 def _check(row: lite.LiteTask, data: Path, leaderboards: str | Path | None) -> BenchCheck:
