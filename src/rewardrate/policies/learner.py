@@ -80,7 +80,7 @@ class LearnerSettings:
     algorithm: Annotated[Algorithm, Registered(algorithms.GROUP, algorithms.DEFAULT.kind)] = field(
         default_factory=algorithms.DEFAULT
     )
-    "ppo, grpo, rloo, or one that an installed package adds."
+    "Which one, by name; packages can add more (docs/policies.md)."
 
 
 @dataclass(frozen=True)
