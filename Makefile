@@ -23,7 +23,7 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev,report,agent,bandit,ray,trl,tensorboard,wandb,mlflow,gym]'
 	@touch $@ $(VENV)/.demo
 
-# Pages are tested in a real browser. It is installed where that may be done; elsewhere those tests are skipped, aloud.
+# Pages are tested in a real browser. It is installed where that may be done; elsewhere those tests are skipped, and make says so.
 BROWSER := { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null 2>&1
 $(VENV)/.browser: | $(BIN)/python
 	@if $(BROWSER); then :; elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -33,7 +33,7 @@ $(VENV)/.browser: | $(BIN)/python
 	@if $(BROWSER); then touch $@; else echo "there is no Chromium here: the tests in a browser are SKIPPED"; fi
 
 # verl needs an older transformers than ours, so it has an environment of its own. Where it cannot be installed, its
-# tests are skipped, aloud.
+# tests are skipped, and make says so.
 VERL := .venv-verl
 $(VERL)/.ready: pyproject.toml
 	@echo "installing verl into $(VERL), to test the method on it"

@@ -1,6 +1,7 @@
 """The house stays clean: layers, signs, mirror, sizes, and a help page that answers at once."""
 
 import ast
+import collections
 import re
 import resource
 import subprocess
@@ -112,6 +113,37 @@ def test_files_and_functions_stay_small(path):
             doc = ast.get_docstring(node, clean=False)
             size = node.end_lineno - node.lineno + 1 - (len(doc.splitlines()) if doc else 0)
             assert size <= 60, f"{node.name} has {size} lines"
+
+
+def test_class_names_are_unique():
+    places = collections.defaultdict(list)
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(SOURCE)))
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_calls_with_six_or_more_arguments_name_them(path):
+    """Not in the laboratory's compiled code, whose kernels take arguments by place, nor for formats of a log."""
+    if room_of(path) == "bandits":
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and not any(isinstance(one, ast.Starred) for one in node.args):
+            called = ast.unparse(node.func)
+            assert len(node.args) < 6 or called in ("syscall", "log.warning"), f"line {node.lineno}: {called}"
+
+
+def test_words_that_were_replaced_do_not_come_back():
+    """House words that a stranger would not understand, and what stands for them now (docs/glossary.md)."""
+    gone = re.compile(
+        r"\b(copyist|retold|last_word|merit|doubts|hold (an estimator|estimators|one|it|them) to the contract"
+        r"|nobody is charged|nobody's fault|the same command goes on|aloud)\b",
+        re.IGNORECASE,
+    )
+    texts = [*MODULES, *(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "Makefile"]
+    assert [(path.name, found[0]) for path in texts for found in gone.finditer(path.read_text())] == []
 
 
 def test_no_drawer_is_called_utils():

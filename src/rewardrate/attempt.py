@@ -57,13 +57,13 @@ class Proposal:
     reply_tokens: tuple[int, ...] = ()
     "With the end token if it was sampled. Empty when the policy does not show its tokens."
     logprobs: tuple[float, ...] = ()
-    "Of each reply token under softmax(logits / temperature); empty when the policy does not tell."
+    "Of each reply token under softmax(logits / temperature); empty when the policy does not report them."
     finished: bool = True
     "Whether the policy ended its turn itself; false when the token limit cut it."
     seconds: float = 0.0
     "Its share of the time that the batch took to generate."
     refusal: str = ""
-    "Why the prompt got no reply (too long, not liked, answered without text): the text is empty, the attempt charged."
+    "Why the prompt got no reply (too long, refused, answered without text): the text is empty, the attempt charged."
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Outcome:
 
     valid: bool
     reward: float
-    "What the attempt earned: 0 when it is not valid (the penalty is the objective's business)."
+    "What the attempt earned: 0 when it is not valid (the objective adds the penalty)."
     score: float | None
     "The task's own metric; None when nothing could be graded."
     seconds: float
     "Seconds of the priced clock, never below the floor; the limit itself on a timeout."
     message: str
-    "What the model is told."
+    "The message that the model gets."
     status: Status
     code: str
     "The script that was run; empty when the reply held none."

@@ -221,9 +221,9 @@ def _completion(answer: bytes) -> Completion:
         return Completion(text, reason != "length", 0.0)
     if fault or reason in (None, "error"):
         raise _Retry(f"an answer without text (finish_reason {_short(reason)}, error {_short(fault)})")
-    told = [f"finish_reason {_short(reason)}"]
-    told += [f"{name} {_short(message[name])}" for name in ("refusal", "tool_calls") if message.get(name)]
-    return Completion("", reason != "length", 0.0, f"the endpoint sent no text: {', '.join(told)}")
+    parts = [f"finish_reason {_short(reason)}"]
+    parts += [f"{name} {_short(message[name])}" for name in ("refusal", "tool_calls") if message.get(name)]
+    return Completion("", reason != "length", 0.0, f"the endpoint sent no text: {', '.join(parts)}")
 
 
 def _short(value: Any) -> str:

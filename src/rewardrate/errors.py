@@ -35,14 +35,14 @@ def _short(value: object, limit: int = 80) -> str:
 
 
 class InfrastructureError(RuntimeError):
-    """Something outside failed, by nobody's mistake: neither the user's input nor the policy is to blame.
+    """Something outside failed: neither the user's input nor the policy is to blame, and no attempt is charged.
 
-    What was done before it is kept, and the same command goes on from there.
+    What was done before it is kept, and the same command resumes from there.
     """
 
 
 class MissingExtra(ImportError):
-    """A part of the house needs a package that the light core install does not bring."""
+    """A part of the package needs another one that the light core install does not bring."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         self.what, self.package, self.extra = what, package, extra

@@ -11,7 +11,7 @@ from rewardrate.errors import InputError, did_you_mean
 def load(group: str, field: str = "") -> Mapping[str, type]:
     """The classes registered in a group of entry points; each is imported when it is looked up.
 
-    Looking up a name that nobody registered, that two packages registered, or whose import fails is an InputError
+    Looking up a name that is not registered, that two packages registered, or whose import fails is an InputError
     about `field` (the group unless given).
     """
     return _Registry(group, field or group)

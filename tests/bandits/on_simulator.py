@@ -82,21 +82,21 @@ def same(agent, world, steps):
     print(agent.name, "same")
 
 
-def several():
+def several(steps=7):
     world = World("E1", 5, 4)
-    marks = np.array([17])
+    marks = np.array([steps])
     batches = [
         TrialBatch(world, [NPG(0.3, 60, FEW), NPG(1.0, 9, NIW(kappa0=5.0, batches=60))], range(2), marks),
         TrialBatch(world, [], range(2), marks),
         TrialBatch(world, [CUCB(0.1, 0.1)], [5], marks),
         TrialBatch(world, [SPG(0.3, 60, FEW)], [7], marks),
     ]
-    found = dict(run_on_gpu(batches, 17))
+    found = dict(run_on_gpu(batches, steps))
     assert sorted(found) == [0, 1, 2, 3]
     for i, batch in enumerate(batches):
         assert len(found[i]) == len(batch.agents)
         for agent, traces in zip(batch.agents, found[i], strict=True):
-            mine = simulate(world, agent, batch.seeds, 17, marks=marks)
+            mine = simulate(world, agent, batch.seeds, steps, marks=marks)
             assert np.abs(mine.regret - traces.regret).max() < 1e-9
     print("several same")
 
@@ -112,7 +112,7 @@ def tight():
 
 def late():
     """The first batch to start finishes last, and is not waited for."""
-    world, marks, order = World("E1", 5, 4), np.array([20]), []
+    world, marks, order = World("E1", 5, 4), np.array([8]), []
 
     class Event:
         made = 0
@@ -130,9 +130,9 @@ def late():
 
     cuda.cuda.event = Event
     batches = [TrialBatch(world, [NPG(0.3, 60, FEW)], [seed], marks) for seed in (1, 2, 3)]
-    for i, (traces,) in run_on_gpu(batches, 20):
+    for i, (traces,) in run_on_gpu(batches, 8):
         order.append(i)
-        mine = simulate(world, NPG(0.3, 60, FEW), [i + 1], 20, marks=marks)
+        mine = simulate(world, NPG(0.3, 60, FEW), [i + 1], 8, marks=marks)
         assert np.abs(mine.regret - traces.regret).max() < 1e-9
     assert order == [1, 2, 0], order
     print("late same")
@@ -140,16 +140,16 @@ def late():
 
 def closed():
     """A closed iterator does not wait for the rest of the cores' batch; an error there is raised."""
-    world, marks = World("E1", 5, 4), np.array([50])
+    world, marks = World("E1", 5, 4), np.array([15])
     both = [TrialBatch(world, [NPG(0.3, 60, FEW)], [1], marks), TrialBatch(world, [CUCB(0.1, 0.1)], range(500), marks)]
-    running = run_on_gpu(both, 50)
+    running = run_on_gpu(both, 15)
     assert next(running)[0] == 0
     start = time.monotonic()
     running.close()
     assert time.monotonic() - start < 5
     broken = TrialBatch(world, [CUCB(0.1, 0.1)], [1], np.array([99]))  # beyond the last step
     try:
-        list(run_on_gpu([broken, TrialBatch(world, [NPG(0.3, 60, FEW)], [1], marks)], 50))
+        list(run_on_gpu([broken, TrialBatch(world, [NPG(0.3, 60, FEW)], [1], marks)], 15))
     except InputError as error:
         print("closed same", error)
 
@@ -162,7 +162,7 @@ def main(what):
         same(NPG(0.3, 60, FEW), World("E4", 5, 4), 49)
         same(NPG(10.0, 9, FEW), World("E2", 13, 4), 25)
         same(SPG(1.0, 500, Totals()), World("E1", 6, 5), 33)
-        several()
+        several(17)
     elif what == "launches":
         tight()
         late()

@@ -79,7 +79,7 @@ def test_a_database_of_someone_else_is_refused(tmp_path):
         Results.open(path)
 
 
-def test_a_missing_file_and_a_folder_that_cannot_be_are_told(tmp_path):
+def test_a_missing_file_and_a_folder_that_cannot_be_are_reported(tmp_path):
     with pytest.raises(InputError, match="there is no such file"):
         Results.open(tmp_path / "none.sqlite")
     (tmp_path / "file").write_text("")
@@ -87,7 +87,7 @@ def test_a_missing_file_and_a_folder_that_cannot_be_are_told(tmp_path):
         begin(tmp_path / "file" / "s.sqlite")
 
 
-def test_unknown_tables_and_untuned_cells_are_told(tmp_path):
+def test_unknown_tables_and_untuned_cells_are_reported(tmp_path):
     with begin(tmp_path / "s.sqlite") as results:
         with pytest.raises(InputError, match="table = 'cell'"):
             results.rows("cell")
@@ -104,7 +104,7 @@ def test_one_process_writes_a_study_at_a_time(tmp_path):
     begin(tmp_path / "s.sqlite").close()
 
 
-def test_a_file_that_can_only_be_read_is_told_before_the_work(tmp_path, monkeypatch):
+def test_a_file_that_can_only_be_read_is_reported_before_the_work(tmp_path, monkeypatch):
     path = tmp_path / "s.sqlite"
     begin(path).close()
     plain = sqlite3.connect

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bandits import brute
 from bandits.brute import interpret
 from rewardrate.bandits import counter, sampled
-from rewardrate.bandits.frontier import best_policy
 from rewardrate.bandits.fronts import NO_ARM
 from rewardrate.bandits.sampled import new_seen, record_seen, sampled_index, sampled_policy
 
@@ -79,7 +79,7 @@ def test_the_index_is_that_of_the_best_policy_drawn():
 def test_with_enough_policies_it_is_the_exact_index_and_never_more():
     for seed in range(5):
         seen, total = played(3, 4, 60, seed)
-        exact = best_policy(*total, 1.0).index
+        exact, _ = brute.best(*total, 1.0)
         few, many = (sampled_index(seen, KEY, policies, 1.0) for policies in (5, 3000))
         assert few <= many <= exact + 1e-12
         assert math.isclose(many, exact, rel_tol=1e-12)

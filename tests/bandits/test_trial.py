@@ -72,7 +72,7 @@ def test_a_loop_is_compiled_once_per_agent():
     assert compiled_loop(Script.act, Script.learn, Script.price) is loop_of(Script(1))
 
 
-def test_an_agent_that_cannot_be_compiled_is_told_in_one_line():
+def test_an_agent_that_cannot_be_compiled_is_reported_in_one_line():
     class Wrong(Script):
         @staticmethod
         def act(t, x, key, state, p):

@@ -98,12 +98,12 @@ def test_an_interrupt_ends_with_130_and_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        ("InfrastructureError('example.org: status 500')", "example.org: status 500; the same command goes on where"),
+        ("InfrastructureError('example.org: status 500')", "example.org: status 500; the same command resumes where"),
         ("type('EndpointError', (RuntimeError,), {})('no')", None),
         ("RuntimeError('a fault of ours')", None),
     ],
 )
-def test_only_a_failure_outside_is_told_in_one_line_a_fault_of_ours_is_shown_in_full(error, words):
+def test_only_a_failure_outside_is_reported_in_one_line_a_fault_of_ours_is_shown_in_full(error, words):
     """A verb that raises: the error goes through the real command line, in a process of its own."""
     code = (
         "import sys\nfrom rewardrate.cli import doctor\nfrom rewardrate.cli.main import main\n"

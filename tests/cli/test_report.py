@@ -40,7 +40,7 @@ def test_report_as_json_holds_the_comparison_and_the_table(folder, tmp_path, cap
     assert all(row["verdict"] for row in found["table"]["tasks"].values())
 
 
-def test_an_arm_that_cannot_be_read_is_left_out_aloud(folder, capsys):
+def test_an_arm_that_cannot_be_read_is_left_out_with_a_warning(folder, capsys):
     log = folder / "vanilla" / "run.sqlite"
     log.write_bytes(log.read_bytes()[:3000])
     assert main(["report", str(folder)]) == 0

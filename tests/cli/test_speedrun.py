@@ -56,7 +56,7 @@ def test_a_race_is_run_and_judged(shards, capsys):
 
 
 @boxed
-def test_a_script_that_fails_is_told_with_exit_code_1(shards, capsys, tmp_path):
+def test_a_script_that_fails_is_reported_with_exit_code_1(shards, capsys, tmp_path):
     script = tmp_path / "train_gpt.py"
     script.write_text("raise ValueError('not today')\n")
     assert main(["speedrun", "race", "nanogpt-tiny", str(script), "--data", shards]) == 1

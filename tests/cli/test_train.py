@@ -86,4 +86,4 @@ def test_an_endpoint_that_is_not_there_is_one_line(capsys, tmp_path, monkeypatch
     assert main(["train", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "run")]) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("rewardrate: error: ")
-    assert "the same command goes on" in last
+    assert "the same command resumes" in last

@@ -63,6 +63,115 @@ def test_the_page_is_a_kind_that_keeps_the_contract_and_trains(chat, tmp_path, c
     assert "share saved" in page.write(tmp_path / "run").read_text()
 
 
+OUTSIDE = '''
+from dataclasses import dataclass
+from typing import Literal
+
+from rewardrate.attempt import Outcome
+from rewardrate.environments import Environment, EnvironmentSettings, RunSetup
+from rewardrate.policies.algorithms import Algorithm, Loss, on_tokens
+from rewardrate.rates import Totals
+from rewardrate.rates.settings import EstimatorSettings
+
+
+class Letters(Environment):
+    """Different letters in few characters; a character takes a tenth of a second."""
+
+    limit_seconds = 30.0
+
+    def prompt(self, parent=None):
+        return [{"role": "user", "content": "Write many different letters."}]
+
+    def stream(self, replies, parents=None):
+        for index, reply in enumerate(replies):
+            reward = float(len(set(reply)))
+            yield index, Outcome(True, reward, reward, 0.1 * max(1, len(reply)), "letters", "ok", reply or "-")
+
+
+class LettersSetup(RunSetup):
+    def facts(self):
+        return {"metric": "letters", "direction": "maximize"}
+
+    def environment(self, executor, count):
+        return Letters()
+
+
+@dataclass(frozen=True)
+class LettersSettings(EnvironmentSettings):
+    kind: Literal["letters"] = "letters"
+
+    def setup(self, task, clock):
+        return LettersSetup()
+
+
+@dataclass(frozen=True)
+class Reinforce(Algorithm):
+    kind: Literal["reinforce"] = "reinforce"
+
+    def advantages(self, batch):
+        found = on_tokens(batch.rewards - batch.rewards.mean(), batch)
+        return found, found
+
+    def loss(self, batch, logprobs, values):
+        return Loss(-batch.advantages * logprobs)
+
+
+class Half(Totals):
+    def _absorb(self, reward, seconds):
+        return super()._absorb(reward / 2, seconds)
+
+
+@dataclass(frozen=True)
+class HalfSettings(EstimatorSettings):
+    kind: Literal["half"] = "half"
+
+    def make(self, seed):
+        return Half()
+'''
+OUTSIDE_RECIPE = """
+task = "any"
+batch = 4
+checkpoint_every = 1
+budget = {steps = 2}
+environment = {kind = "letters"}
+estimator = {kind = "half"}
+
+[policy]
+kind = "model"
+sampling = {new_tokens = 6}
+learner = {learning_rate = 1e-4, algorithm = {kind = "reinforce"}}
+"""
+
+
+@pytest.mark.slow
+def test_environment_algorithm_and_estimator_of_one_package_train_a_model_together(tmp_path, monkeypatch):
+    pytest.importorskip("transformers", reason="needs the agent extra")
+    entries = {
+        "rewardrate.environments": {"letters": "outside_letters:LettersSettings"},
+        "rewardrate.algorithms": {"reinforce": "outside_letters:Reinforce"},
+        "rewardrate.estimators": {"half": "outside_letters:HalfSettings"},
+    }
+    installed_package.add(tmp_path / "packages", monkeypatch, "outside_letters", OUTSIDE, entries)
+    (tmp_path / "letters.toml").write_text(OUTSIDE_RECIPE)
+    train(config.load(Recipe, tmp_path / "letters.toml"), tmp_path / "run")
+    sys.modules.pop("outside_letters")
+    with RunLog.open(tmp_path / "run", read_only=True) as log:
+        rows, steps = list(log.attempts()), list(log.steps())
+    assert len(rows) == 8
+    assert all(row.valid for row in rows)
+    total = sum(row.reward for row in rows[:4]) / sum(row.seconds for row in rows[:4])
+    assert steps[0].rate.mean == pytest.approx(total / 2)
+    for row in rows[:4]:
+        assert row.relative_reward == pytest.approx(row.reward - total / 2 * row.seconds)
+    for step in steps:
+        assert step.metrics["grad_norm"] > 0
+        assert "value_loss" not in step.metrics, "it needs no critic"
+    weights = [
+        (tmp_path / "run" / "checkpoints" / step.checkpoint / "policy.safetensors").read_bytes() for step in steps
+    ]
+    assert weights[0] != weights[1], "the second update moved the weights"
+
+
 def test_a_kind_that_nobody_installed_is_refused_by_name():
     with pytest.raises(config.InputError, match="there is no such kind"):
         config.build(Recipe, {"task": "x", "environment": {"kind": "compression"}})

@@ -1,4 +1,4 @@
-"""A saved learner goes on bit for bit, and what does not fit is refused with nothing changed."""
+"""A saved learner resumes bit for bit, and what does not fit is refused with nothing changed."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The policy as the loop sees it: it proposes, learns, stops and goes on."""
+"""The policy as the loop sees it: it proposes, learns, stops and resumes."""
 
 import dataclasses
 

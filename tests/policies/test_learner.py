@@ -11,7 +11,7 @@ pytest.importorskip("transformers", reason="needs the agent extra")
 
 from rewardrate.config import build as build_config  # noqa: E402
 from rewardrate.errors import InputError  # noqa: E402
-from rewardrate.policies import ppo  # noqa: E402
+from rewardrate.policies import policy_gradient as pg  # noqa: E402
 from rewardrate.policies.algorithms import PPO  # noqa: E402
 from rewardrate.policies.learner import Experience, Learner, LearnerSettings  # noqa: E402
 
@@ -315,4 +315,4 @@ def test_the_whitened_batch_is_what_the_functions_say(build):
     learner = Learner(build.llama(), FAST)
     plain = Learner(copy.deepcopy(build.llama()), dataclasses.replace(FAST, algorithm=PPO(whiten=False)))
     white, raw = learner.prepare(batch())[0], plain.prepare(batch())[0]
-    torch.testing.assert_close(white.advantages, ppo.whiten(raw.advantages, raw.mask))
+    torch.testing.assert_close(white.advantages, pg.whiten(raw.advantages, raw.mask))

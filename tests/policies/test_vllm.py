@@ -133,7 +133,7 @@ def test_nonsense_is_refused_and_nothing_asked_is_nothing_drawn(engine):
     assert sampler.sample([], seed=0) == []
 
 
-def test_weights_that_are_not_numbers_are_told_and_not_sampled_from(engine):
+def test_weights_that_are_not_numbers_are_reported_and_not_sampled_from(engine):
     make, model = engine
     sampler = make(OPEN)
     sampler.sample(PROMPTS[:1], seed=0)
@@ -196,7 +196,7 @@ def test_lora_is_refused(build):
         VllmSampler(add_lora(build.llama(), LoraSettings(rank=2)), VLLM, STOPS)
 
 
-def test_without_vllm_the_command_that_adds_it_is_told(build, monkeypatch):
+def test_without_vllm_the_command_that_adds_it_is_reported(build, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(MissingExtra, match=r"rewardrate\[vllm\]"):
         VllmSampler(build.llama(), VLLM, STOPS)
@@ -217,7 +217,7 @@ def test_an_engine_that_does_not_start_is_a_mistake_of_the_recipe_told_in_one_li
 
 @pytest.mark.usefixtures("_standin")
 @pytest.mark.parametrize(("name", "value"), [("presence_penalty", 2.5), ("temperature", 3.0)])
-def test_what_vllm_refuses_though_we_do_not_is_told_in_one_line(build, name, value):
+def test_what_vllm_refuses_though_we_do_not_is_reported_in_one_line(build, name, value):
     with pytest.raises(InputError, match=rf"sampling\.engine.*{name} must be in") as caught:
         VllmSampler(build.llama(), dataclasses.replace(VLLM, **{name: value}), STOPS)
     assert "\n" not in str(caught.value)

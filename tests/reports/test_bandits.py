@@ -88,7 +88,7 @@ def test_what_is_no_study_is_refused(tmp_path):
         Study(tmp_path / "words.sqlite")
 
 
-def test_a_study_without_results_is_told(tmp_path, results):
+def test_a_study_without_results_is_reported(tmp_path, results):
     path = tmp_path / "empty.sqlite"
     path.write_bytes(results.read_bytes())
     connection = sqlite3.connect(path)

@@ -33,7 +33,7 @@ def test_a_theory_check_gives_its_page(tmp_path):
     assert written.figures == ()
 
 
-def test_mistakes_are_told(both, tmp_path):
+def test_mistakes_are_reported(both, tmp_path):
     with pytest.raises(InputError, match="--out DIR"):
         files.write([both / "rpg", both / "vanilla"])
     with pytest.raises(InputError, match="finished run of each arm"):
@@ -44,7 +44,7 @@ def test_mistakes_are_told(both, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["figures", "tables"])
-def test_a_file_where_a_folder_is_needed_is_told_before_anything_is_written(name, both, tmp_path):
+def test_a_file_where_a_folder_is_needed_is_reported_before_anything_is_written(name, both, tmp_path):
     (tmp_path / name).write_text("mine")
     with pytest.raises(InputError, match=rf"--out = .* a file named {name} is where a folder must be"):
         files.write([both], tmp_path)

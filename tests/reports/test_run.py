@@ -56,7 +56,7 @@ def test_the_best_script_of_a_race_is_the_one_with_the_highest_rank_key(tmp_path
     assert runs.numbers(read)["best_reward"] == worst.reward
 
 
-def test_a_folder_without_a_run_and_one_without_a_step_are_told(folder, tmp_path):
+def test_a_folder_without_a_run_and_one_without_a_step_are_reported(folder, tmp_path):
     with pytest.raises(InputError, match="there is no run in it"):
         runs.find(tmp_path)
     loop = toy_agent.loop(tmp_path / "new", steps=1)

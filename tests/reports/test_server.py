@@ -205,7 +205,7 @@ def test_a_damaged_run_has_a_page_that_says_so(both, tmp_path):
         assert "cannot be read" in ask(server, "/state")[2]
 
 
-def test_a_folder_that_is_not_there_and_a_port_that_is_taken_are_told(both, tmp_path):
+def test_a_folder_that_is_not_there_and_a_port_that_is_taken_are_reported(both, tmp_path):
     with pytest.raises(InputError, match="there is no such folder"):
         LivePage([tmp_path / "nothing"])
     with serving(both) as server, pytest.raises(InputError, match="cannot be listened on"):

@@ -63,7 +63,7 @@ def test_a_spoilt_file_gives_a_page_or_an_error_and_nothing_else(tmp_path):
     assert 5 < told < 40
 
 
-def test_a_row_whose_number_became_text_is_told(both, tmp_path):
+def test_a_row_whose_number_became_text_is_reported(both, tmp_path):
     import shutil
 
     shutil.copytree(both / "rpg", tmp_path / "run")

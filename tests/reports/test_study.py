@@ -46,7 +46,7 @@ def test_a_markdown_table_becomes_one_and_other_lines_stay():
     assert study.from_markdown("only words") == "<p>only words</p>"
 
 
-def test_a_damaged_study_is_told(tmp_path):
+def test_a_damaged_study_is_reported(tmp_path):
     (tmp_path / study.FILE).write_bytes(b"nonsense" * 1000)
     with pytest.raises(InputError):
         study.page(tmp_path)

@@ -96,7 +96,7 @@ def test_one_repetition_has_no_standard_error_and_says_what_its_interval_knows(b
     assert any("With one seed" in line for line in tables.summary(made))
 
 
-def test_tasks_without_a_pair_are_left_out_and_none_at_all_is_told(both, many):
+def test_tasks_without_a_pair_are_left_out_and_none_at_all_is_reported(both, many):
     made = tables.table([*experiments(find(both)), *experiments(find(many / "grants" / "s0" / "rpg"))])
     assert made.left_out == ("grants",)
     with pytest.raises(InputError, match="no task has a finished run of each arm"):

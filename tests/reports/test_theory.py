@@ -38,7 +38,7 @@ def test_the_page_of_a_check_has_a_line_for_every_statement():
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"statements": 3}', '{"statements": [{"statement": 1}]}', "\x00"])
-def test_a_damaged_check_is_told(tmp_path, text):
+def test_a_damaged_check_is_reported(tmp_path, text):
     (tmp_path / "theory.json").write_text(text)
     with pytest.raises(InputError, match="it cannot be read"):
         page(tmp_path)

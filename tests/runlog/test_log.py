@@ -1,4 +1,4 @@
-"""A run is written step by step, and goes on after a crash as if there had been none."""
+"""A run is written step by step, and resumes after a crash as if there had been none."""
 
 import sqlite3
 import threading

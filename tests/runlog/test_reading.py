@@ -135,7 +135,7 @@ def test_a_reader_cannot_write(tmp_path):
                 write()
 
 
-def test_a_missing_config_is_told(tmp_path):
+def test_a_missing_config_is_reported(tmp_path):
     with RunLog.create(tmp_path / "run", "", {}) as log:
         (tmp_path / "run/config.toml").unlink()
         with pytest.raises(InputError, match=r"its config\.toml cannot be read"):

@@ -52,7 +52,7 @@ def damaged(kind, path):
 
 @pytest.mark.parametrize("kind", ["empty", "text", "half a header", "first page", "half", "torn"])
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_damaged_file_is_told_in_one_line_and_left_alone(tmp_path, kind, read_only):
+def test_a_damaged_file_is_reported_in_one_line_and_left_alone(tmp_path, kind, read_only):
     path = small_run(tmp_path / "run") / "run.sqlite"
     damaged(kind, path)
     before = path.read_bytes()
@@ -63,7 +63,7 @@ def test_a_damaged_file_is_told_in_one_line_and_left_alone(tmp_path, kind, read_
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_damage_that_sqlite_quotes_in_bytes_that_are_no_text_is_told_too(tmp_path, read_only):
+def test_a_damage_that_sqlite_quotes_in_bytes_that_are_no_text_is_reported_too(tmp_path, read_only):
     path = small_run(tmp_path / "run", 1) / "run.sqlite"
     data = path.read_bytes()
     path.write_bytes(data.replace(b"CREATE TABLE about (key", b"CREATE TABLE about \xc4\xc4key"))
@@ -71,7 +71,7 @@ def test_a_damage_that_sqlite_quotes_in_bytes_that_are_no_text_is_told_too(tmp_p
         RunLog.open(path.parent, read_only)
 
 
-def test_overwritten_pages_are_told_in_one_line(tmp_path):
+def test_overwritten_pages_are_reported_in_one_line(tmp_path):
     path = small_run(tmp_path / "run") / "run.sqlite"
     data = bytearray(path.read_bytes())
     for page in range(1, len(data) // 16384):
@@ -240,7 +240,7 @@ def test_the_log_of_a_killed_run_is_kept_by_its_readers(tmp_path):
     assert "run.sqlite-wal" in beside(folder)
 
 
-def test_a_full_or_busy_disk_is_told_as_such(tmp_path):
+def test_a_full_or_busy_disk_is_reported_as_such(tmp_path):
     for reason, words in (("database or disk is full", "cannot be written"), ("database is locked", "another program")):
         with pytest.raises(InputError, match=words), schema.sqlite_errors(tmp_path):
             raise sqlite3.OperationalError(reason)

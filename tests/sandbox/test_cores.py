@@ -55,7 +55,7 @@ def test_a_process_that_is_killed_gives_its_cores_back(own_folder):
         assert mine
 
 
-def test_whoever_waits_long_for_cores_is_told_once_which_process_has_them(own_folder, monkeypatch, caplog):
+def test_whoever_waits_long_for_cores_is_reported_once_which_process_has_them(own_folder, monkeypatch, caplog):
     monkeypatch.setattr(cores, "NOTICE_SECONDS", 0.05)
     code = (
         f"from pathlib import Path\nfrom rewardrate.sandbox import cores\ncores.FOLDER = Path({str(own_folder)!r})\n"

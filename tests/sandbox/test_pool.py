@@ -66,7 +66,7 @@ def gone(mark, patience=20.0):
     return living(mark) == 0
 
 
-def test_results_come_in_the_order_of_the_jobs_and_are_told_as_they_end():
+def test_results_come_in_the_order_of_the_jobs_and_are_reported_as_they_end():
     pauses = [0.6, 0.0, 0.3, 0.0]
     jobs = [Job(f"import time; time.sleep({p}); print({i})", SMALL) for i, p in enumerate(pauses)]
     told = {}

@@ -33,7 +33,7 @@ except InputError as error:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "nowhere.invalid:6379", "nonsense"])
-def test_an_address_where_nobody_listens_is_told_at_once(address):
+def test_an_address_where_nobody_listens_is_reported_at_once(address):
     pytest.importorskip("ray", reason="Ray is not installed: the executor over a cluster is NOT tested")
     with pytest.raises(InputError, match=r"sandbox\.address.*no Ray cluster answers there.*ray start --head"):
         RayExecutor(address)

@@ -60,7 +60,7 @@ def test_a_node_that_is_killed_loses_no_attempt_and_its_successor_is_used(cluste
         assert executor.faults >= 1
 
 
-def test_a_job_whose_nodes_are_lost_every_time_is_nobodys_fault(cluster):
+def test_a_job_whose_nodes_are_lost_every_time_is_not_charged(cluster):
     with RayExecutor(cluster.address, repeats=0, retries=0) as executor:
         wait_for_all(executor, cluster)
 
@@ -99,7 +99,7 @@ def test_data_are_sent_once_to_each_node_and_again_when_they_change(cluster, tmp
     assert len(left) <= 1, "only the killed node may leave something behind"
 
 
-def test_a_node_whose_scripts_would_lack_a_package_is_left_out_and_its_name_is_told(cluster, monkeypatch, caplog):
+def test_a_node_whose_scripts_would_lack_a_package_is_left_out_and_its_name_is_reported(cluster, monkeypatch, caplog):
     """The driver has a package more than the nodes: no script may fail there for the want of it."""
     here = ray_executor.script_packages()
     monkeypatch.setattr(ray_executor, "script_packages", lambda: here | {"lightgbm": "4.6"})

@@ -17,9 +17,9 @@ def test_a_job_finds_the_data_that_were_sent(tmp_path):
     (tmp_path / "words.txt").write_text("hello")
     node = Node(SETTINGS, Homes.here())
     name = digest(tmp_path)
-    for parcel in pieces(tmp_path):
-        node.put(name, parcel)
-    node.seal(name)
+    for chunk in pieces(tmp_path):
+        node.put(name, chunk)
+    node.complete(name)
     result = node.run(Job("print(open('data/here/words.txt').read())", Limits(seconds=20, cores=1)), {"here": name})
     assert (result.status, result.stdout) == ("ok", "hello\n")
     assert node.about().version == __version__

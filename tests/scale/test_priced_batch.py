@@ -1,4 +1,4 @@
-"""A batch is priced exactly as the training loop prices it, and what never came back is nobody's."""
+"""A batch is priced exactly as the training loop prices it, and what never came back is not charged."""
 
 import dataclasses
 import json

@@ -6,7 +6,7 @@ import pytest
 
 from rewardrate.errors import InputError
 from rewardrate.scale import shipping
-from rewardrate.scale.shipping import Shelf, digest, pieces, signature
+from rewardrate.scale.shipping import DataStore, digest, pieces, signature
 
 
 @pytest.fixture
@@ -21,21 +21,21 @@ def folder(tmp_path):
 
 
 def shipped(source):
-    shelf = Shelf()
-    for parcel in pieces(source):
-        shelf.put(digest(source), parcel)
-    shelf.seal(digest(source))
-    return shelf, shelf.path(digest(source))
+    store = DataStore()
+    for chunk in pieces(source):
+        store.put(digest(source), chunk)
+    store.complete(digest(source))
+    return store, store.path(digest(source))
 
 
 def test_a_folder_arrives_as_it_was(folder, monkeypatch):
     monkeypatch.setattr(shipping, "PIECE_BYTES", 999)
-    shelf, there = shipped(folder)
+    store, there = shipped(folder)
     assert digest(there) == digest(folder)
     assert (there / "a" / "link").read_bytes() == (folder / "a" / "deep" / "numbers.bin").read_bytes()
     assert sorted(os.listdir(there)) == ["a", "empty", "nothing.txt"]
-    shelf.close()
-    assert not shelf.folder.exists()
+    store.close()
+    assert not store.folder.exists()
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 2000, 2001])
@@ -47,14 +47,14 @@ def test_a_file_arrives_as_it_was_whatever_its_size(tmp_path, monkeypatch, size)
     assert there.read_bytes() == source.read_bytes()
 
 
-def test_no_parcel_is_larger_than_a_piece(folder, monkeypatch):
+def test_no_chunk_is_larger_than_a_piece(folder, monkeypatch):
     monkeypatch.setattr(shipping, "PIECE_BYTES", 999)
-    assert max(sum(len(piece.content) for piece in parcel) for parcel in pieces(folder)) <= 999
+    assert max(sum(len(piece.content) for piece in chunk) for chunk in pieces(folder)) <= 999
 
 
 def test_other_users_can_read_what_arrived_but_not_list_what_else_did(folder):
-    shelf, there = shipped(folder)
-    assert shelf.folder.stat().st_mode & 0o777 == 0o711
+    store, there = shipped(folder)
+    assert store.folder.stat().st_mode & 0o777 == 0o711
     assert all(path.stat().st_mode & 0o004 for path in there.rglob("*"))
 
 
@@ -68,14 +68,14 @@ def test_whatever_the_umask_other_users_get_through_every_folder(folder):
 
 
 def test_damaged_data_are_not_used(folder):
-    shelf = Shelf()
+    store = DataStore()
     name = digest(folder)
-    for parcel in pieces(folder):
-        shelf.put(name, parcel)
-    (shelf.folder / f"{name}.part" / "nothing.txt").write_text("something")
+    for chunk in pieces(folder):
+        store.put(name, chunk)
+    (store.folder / f"{name}.part" / "nothing.txt").write_text("something")
     with pytest.raises(OSError, match="damaged"):
-        shelf.seal(name)
-    assert not list(shelf.folder.iterdir())
+        store.complete(name)
+    assert not list(store.folder.iterdir())
 
 
 def test_a_changed_file_has_another_signature(folder):
@@ -96,7 +96,7 @@ def test_what_cannot_be_sent_is_refused(tmp_path):
 def test_what_a_killed_process_left_behind_is_removed_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "rewardrate-data-999999999-old").mkdir()
-    mine = Shelf()
+    mine = DataStore()
     assert list(tmp_path.iterdir()) == [mine.folder]
-    Shelf()
+    DataStore()
     assert mine.folder.exists()

@@ -1,4 +1,4 @@
-"""Stock verl trains on our rewards, to six digits, and a resumed run goes on with its rate and its buffer.
+"""Stock verl trains on our rewards, to six digits, and a resumed run keeps its rate and its buffer.
 
 verl needs an older transformers than we do, so it lives in an environment of its own, which `make test` makes.
 """
@@ -135,12 +135,20 @@ def test_grpo_trains_on_our_rewards_and_leaves_out_an_attempt_that_the_engine_lo
 
 
 REFUSED = """
-import sys, time
+import importlib, sys, time
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.scale.verl_adapter import BufferPrompts, PricedSampler, _Here
 
+missing = []
+for word in sys.argv[2:]:
+    module, _, names = word.partition(":")
+    found = importlib.import_module(module)
+    for name in names.split("."):
+        found = getattr(found, name, None)
+    missing += [word] if found is None else []
+print(missing)
 own = {"recipe": "laptop", "attempts": 1, "steps": None, "run": None}
 base = {"rewardrate": own, "train_files": "train", "val_files": "val", "train_batch_size": 8, "shuffle": False}
 base |= {"dataloader_num_workers": 0, "max_prompt_length": 640}
@@ -187,11 +195,16 @@ except InfrastructureError as error:
 """
 
 
+SYMBOLS = [line for line in (HERE / "verl_symbols.txt").read_text().splitlines() if not line.startswith("#")]
+
+
 @needs_verl
-def test_a_config_that_would_go_wrong_in_silence_is_refused_before_anything_runs():
-    words = [str(PYTHON), "-c", REFUSED, str(ROOT / "src" / "rewardrate" / "policies" / "tiny")]
+def test_every_symbol_that_we_touch_exists_and_a_config_that_would_go_wrong_in_silence_is_refused():
+    """In one process: most of what it takes is to import verl."""
+    words = [str(PYTHON), "-c", REFUSED, str(ROOT / "src" / "rewardrate" / "policies" / "tiny"), *SYMBOLS]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
-    found = done.stdout.splitlines()[-13:]
+    missing, *found = done.stdout.splitlines()[-14:]
+    assert missing == "[]"
     assert found[:2] == [str(8 * 12), str(8 * 30)]  # as long as the recipe's budget, or as verl's own number of steps
     fields = ["data.shuffle", "data.val_files", "data.dataloader_num_workers", "data.rewardrate.recipe"]
     fields += ["data.rewardrate.record = 'a.jsonl': attempts are kept in a run folder now; name a folder"]
@@ -199,18 +212,6 @@ def test_a_config_that_would_go_wrong_in_silence_is_refused_before_anything_runs
     fields += ["state.task = 'digits8x8': it was saved with another task, and this is diamonds"]
     fields += ["trainer.v1.trainer_mode = 'separate_async'", "no attempt ended for 1 s"]
     assert all(line.startswith(field) for line, field in zip(found[2:], fields, strict=True)), found
-
-
-SYMBOLS = [line for line in (HERE / "verl_symbols.txt").read_text().splitlines() if not line.startswith("#")]
-
-
-@needs_verl
-def test_every_symbol_of_verl_that_we_touch_still_exists():
-    code = "import importlib, sys\nfor word in sys.argv[1:]:\n    module, _, names = word.partition(':')\n"
-    code += "    found = importlib.import_module(module)\n    for name in names.split('.'):\n"
-    code += "        found = getattr(found, name, None)\n    print(word) if found is None else None"
-    done = subprocess.run([str(PYTHON), "-c", code, *SYMBOLS], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stdout.split() == []
 
 
 def test_the_list_of_symbols_is_complete_and_stands_in_the_docs():

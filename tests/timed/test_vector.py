@@ -173,7 +173,7 @@ class Silent(SyncVectorEnv):
         self.metadata = {} if said is None else {"autoreset_mode": said}
 
 
-def test_an_environment_that_does_not_say_how_it_resets_must_be_told(scripted):
+def test_an_environment_that_does_not_say_how_it_resets_must_be_reported(scripted):
     with pytest.raises(InputError, match="give one of NextStep, SameStep, Disabled"):
         RewardRateVectorWrapper(Silent(makers(scripted)))
     told = RewardRateVectorWrapper(Silent(makers(scripted)), autoreset="NextStep")

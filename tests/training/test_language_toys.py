@@ -164,7 +164,7 @@ def test_hazard_a_failure_that_pays_its_own_time_teaches_to_fail(tmp_path):
 
 
 def test_hazard_a_lagging_price_teaches_the_slower_script_and_a_window_the_quicker(tmp_path):
-    """Seven slow steps, then all is much faster: running totals go on charging far less than a second is now worth."""
+    """Seven slow steps, then all is much faster: running totals keep charging far less than a second is now worth."""
     before, after = {"quick": (0.8, 200.0), "thorough": (1.0, 280.0)}, {"quick": (0.8, 1.0), "thorough": (1.0, 2.8)}
     ends = {}
     for window in (None, 5):

@@ -20,22 +20,17 @@ evaluated by adding over contexts in order, so f has the bits that a brute force
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from rewardrate.bandits.bounds import bring_first, other_group, policy_index, prune_arms, ranges, relax, split_arms
+from rewardrate.bandits.bounds import other_group, policy_index, prune_arms, ranges, relax, split_arms
 from rewardrate.bandits.compiled import exact
-from rewardrate.bandits.fronts import COUNT, DEPTH, NO_ARM, new_frontier, set_totals
-from rewardrate.errors import InputError
+from rewardrate.bandits.fronts import COUNT, DEPTH, NO_ARM
 
-PARTS = 20_000  # a search in the worlds of the paper takes 2 to 40
 TIES = 5_000  # parts after which policies that differ by rounding alone are no longer told apart
 ROUNDS = 24  # scans of a part before it is split
 ROUNDING = 2e-15  # of a sum's size and per term: several times what two ways of adding can differ by
-LARGEST = 1e50  # beyond, products of totals would leave the range of floats
 # Numbers of a part: its interval of s, the slope d of its tangent plane, the s of the policy that has the bound, how
 # much looser the chord is than the tangent plane there, and the largest R, D and T (for rounding).
 LOW, HIGH, SLOPE, AT, LOOSE, REWARD_SIZE, SECONDS_SIZE, COUNT_SIZE = range(8)
@@ -207,90 +202,3 @@ def maximise(frontier: Any, kappa: float, floor: float, parts: int) -> Any:
     if count == 0.0:
         return floor, True
     return search(frontier, kappa, max(index, floor), np.inf, seconds, count, int(parts))
-
-
-@exact
-def first_of_equals(frontier: Any, kappa: float, index: float, parts: int) -> None:
-    """Turn `best` into the lexicographically first policy with this index, the largest one.
-
-    `frontier` must hold every arm: an arm that is dominated can still be as good. Context by context, arms before the
-    present one are tried, with the earlier contexts fixed.
-    """
-    below = np.nextafter(index, -np.inf)
-    contexts, actions = frontier.arm.shape
-    for x in range(contexts):
-        for a in range(frontier.best[x]):
-            for y in range(contexts):
-                frontier.size[y] = actions if y > x else 1
-                wanted = a if y == x else frontier.best[y]
-                for j in range(actions):
-                    if frontier.arm[y, j] == wanted:
-                        bring_first(frontier.point, frontier.arm, y, j)
-                        break
-            _, seconds, count = policy_index(frontier.total, frontier.best, kappa)
-            found, _ = search(frontier, kappa, below, index, seconds, count, parts)
-            if found >= index:
-                break
-
-
-@dataclass(frozen=True, eq=False)
-class Best:
-    """The best policy of a table of totals."""
-
-    index: float
-    policy: NDArray[np.int64]
-    "One arm per context; of equally good policies the lexicographically first."
-    proven: bool
-    "False if the search gave up: then no better policy is known."
-    parts: int
-    "How many parts the search looked at."
-
-
-def best_policy(reward: ArrayLike, seconds: ArrayLike, count: ArrayLike, kappa: float, *, parts: int = PARTS) -> Best:
-    """The policy with the largest C-UCB index for totals of reward, seconds and steps (contexts x actions).
-
-    Rewards must not be negative, seconds positive where the count is. kappa = 2 c1 L; see `rate_kappa`.
-    """
-    total = check_totals(reward, seconds, count)
-    if not 0 <= kappa <= LARGEST**2:
-        raise InputError("kappa", kappa, f"it must be a number from 0 to {LARGEST**2:g}")
-    contexts, _, actions = total.shape
-    frontier = new_frontier(contexts, actions)
-    for x in range(contexts):
-        for a in range(actions):
-            set_totals(frontier, x, a, *total[x, :, a])
-    index, proven = maximise(frontier, float(kappa), -np.inf, parts)
-    seen = int(frontier.parts[0])
-    if proven and index > -np.inf:
-        arms = np.tile(np.arange(actions), (contexts, 1))
-        every = frontier._replace(point=total.copy(), arm=arms, size=np.full(contexts, actions))
-        first_of_equals(every, float(kappa), index, parts)
-    return Best(float(index), frontier.best, bool(proven), seen)
-
-
-def check_totals(reward: ArrayLike, seconds: ArrayLike, count: ArrayLike) -> NDArray[np.float64]:
-    """The three tables as contexts x 3 x actions, or InputError."""
-    tables: dict[str, NDArray[np.float64]] = {}
-    for name, value in (("reward", reward), ("seconds", seconds), ("count", count)):
-        try:
-            table = np.asarray(value, np.float64)
-        except (TypeError, ValueError):
-            raise InputError(name, value, "it must be a table of numbers, contexts x actions") from None
-        if table.ndim != 2 or 0 in table.shape or table.shape != tables.get("reward", table).shape:
-            raise InputError(name, table.shape, "the three tables must have one shape, contexts x actions")
-        if not (np.isfinite(table) & (table >= 0)).all():
-            raise InputError(name, value, "totals must be finite and not negative")
-        tables[name] = table
-    total = np.stack(list(tables.values()), axis=1)
-    seen = total[:, COUNT] > 0
-    if (total[:, COUNT] % 1 != 0).any():
-        raise InputError("count", count, "it must hold whole numbers")
-    if (tables["seconds"][seen] <= 0).any():
-        raise InputError("seconds", seconds, "it must be positive where the count is")
-    if total.transpose(0, 2, 1)[~seen].any():
-        raise InputError("count", count, "where it is 0, reward and seconds must be 0 too")
-    if total.max() > LARGEST or tables["seconds"][seen].min(initial=1.0) < 1 / LARGEST:
-        raise InputError(
-            "totals", float(total.max()), f"they must not exceed {LARGEST:g}, nor seconds fall below 1 / it"
-        )
-    return total

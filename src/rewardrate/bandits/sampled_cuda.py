@@ -56,6 +56,9 @@ def _trial(
     steps: Any, marks: Any, mean_reward: Any, mean_seconds: Any, gap: Any, numbers: Any, seeds: Any, parameters: Any,
     totals: Any, mirror: Any, arm_of: Any, context_of: Any, out: Any,
 ) -> None:  # fmt: skip
+    # Thread 0 keeps the trial (context, draw, totals, regret), as `trial.make_loop` does on a CPU; all threads share
+    # the two searches, over policies in `_price` and arms in `_best_action`. What they read lies in shared memory, so
+    # every write of thread 0 is followed by a barrier before the others read it.
     i, me = cuda.blockIdx.x, cuda.threadIdx.x
     tried = cuda.shared.array(MAX_SIZE, uint32)
     most = cuda.shared.array(MAX_SIZE, float64)
@@ -81,7 +84,7 @@ def _trial(
     regret, pseudo, mark = 0.0, 0.0, 0
     for t in range(1, steps + 1):
         x = min(int(uniform(world, 3 * t) * contexts), contexts - 1)
-        action = int(tried[x])
+        action = int(tried[x])  # arms are tried in order first: as many as were tried is the number of the next
         cuda.syncthreads()  # before thread 0 changes it below
         if action == actions:
             log_t = math.log(max(t, 2))

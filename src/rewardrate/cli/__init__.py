@@ -1,1 +1,1 @@
-"""One file per verb: parse, call, print. Imported by nobody."""
+"""One file per verb: parse, call, print. No other package imports it."""

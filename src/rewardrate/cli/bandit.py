@@ -42,7 +42,7 @@ examples:
 STUDY_DETAILS = """\
 Tunes every agent of the recipe on the tuning seeds (lowest median final regret), then runs the selected settings on
 held-out seeds. Results go into one file, OUT/study.sqlite, cell by cell: kill it at any moment and give the same
-command again, it goes on where it stopped and ends with the same table (a GPU rounds differently from a CPU, so stay
+command again, it resumes where it stopped and ends with the same table (a GPU rounds differently from a CPU, so stay
 with one of them).
 
 recipes: bandit-small (|X| = 4), bandit-large (|X| = 8 to 64; a GPU, or patience), bandit-exact (what sampling costs
@@ -165,12 +165,12 @@ def _draw(config: ExperimentConfig, results: list[AgentResult], stem: Path) -> l
 
         curves = [
             AgentCurve(
-                result.label,
-                result.traces.steps.tolist(),
-                result.regret.mean.tolist(),
-                result.regret.low.tolist(),
-                result.regret.high.tolist(),
-                result.price.tolist(),
+                label=result.label,
+                steps=result.traces.steps.tolist(),
+                mean=result.regret.mean.tolist(),
+                low=result.regret.low.tolist(),
+                high=result.regret.high.tolist(),
+                price=result.price.tolist(),
             )
             for result in results
         ]

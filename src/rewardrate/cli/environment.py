@@ -1,4 +1,4 @@
-"""rewardrate environment: the kinds of environments that are installed, and the contract that each must keep."""
+"""rewardrate environment: list the kinds of environments that are installed, or check one of your own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def commands() -> dict[str, Command]:
     """The verb's commands by name."""
     return {
         "list": Command("the kinds of environments that are installed", LIST_DETAILS, Parser.flag_json, _list),
-        "check": Command("check a kind of environment against the contract", CHECK_DETAILS, _check_arguments, _check),
+        "check": Command("run the contract suite on a kind of environment", CHECK_DETAILS, _check_arguments, _check),
     }
 
 
@@ -92,6 +92,11 @@ def _check(args: argparse.Namespace) -> int:
             made = subject(found, executor, args.task)
         except TypeError as error:
             raise InputError("environment", args.name, str(error), "see rewardrate environment check --help") from None
+        except InputError as error:
+            if args.task or error.field != "task":
+                raise
+            rule = f"{args.name} needs one ({error.allowed})"
+            raise InputError("--task", "", rule, error.remedy or "as in a recipe: --task NAME") from None
         for check in CHECKS:
             try:
                 kept, measured = True, check(made)

@@ -17,16 +17,16 @@ VERBS = {
     "bandit": "the laboratory: bandits whose actions take time, agents, the paper's study",
     "compare": "arms over tasks and seeds, by a plan stated first, in sittings: one page with the pooled difference",
     "doctor": "say what this machine can do, and the command that adds what is missing",
-    "environment": "the kinds of environments that are installed, and the contract that each must keep",
+    "environment": "list the kinds of environments that are installed, or check one of your own",
     "pretrain": "make the small language model that comes with the package, or warm up an open one",
-    "rate": "what is one second worth? fit an estimator to your own attempts, or check one against the contract",
+    "rate": "what is one second worth? fit an estimator to your own attempts, or check one of your own",
     "report": "one page for a run, both arms or several tasks: budget curves, rate, scripts and their descent",
     "sandbox": "run an untrusted script under limits and time it; attack this machine's isolation",
     "speedrun": "the NanoGPT race: make its token shards, judge a training script, time the seeds",
     "tasks": "machine-learning tasks: prepare their data, check them, run a script on one",
     "theory": "check the paper's lemmas and theorems on random problems; solve a problem of your own",
     "train": "train a language model on a task, by reward per second or by reward alone",
-    "watch": "the page of a run, up to date while it goes on",
+    "watch": "the page of a run, up to date while it runs",
 }
 
 HELP = """\
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _silence_output()
         return 0
     except InfrastructureError as error:
-        return _fail(f"{error}; the same command goes on where it stopped")
+        return _fail(f"{error}; the same command resumes where it stopped")
     except MemoryError:
         return _fail("memory ran out: ask for less (fewer rows, batches or problems)")
     except (OSError, UnicodeEncodeError) as error:

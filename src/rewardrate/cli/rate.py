@@ -1,4 +1,4 @@
-"""rewardrate rate: fit an estimator to your own attempts, or hold one to the contract."""
+"""rewardrate rate: fit an estimator to your own attempts, or check one of your own."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def commands() -> dict[str, Command]:
     """The verb's commands by name."""
     return {
         "fit": Command("fit an estimator to a table of attempts", FIT_DETAILS, _fit_arguments, _fit),
-        "check": Command("hold estimators to the contract", CHECK_DETAILS, _check_arguments, _check),
+        "check": Command("check estimators: state, bad rows, scale, resuming", CHECK_DETAILS, _check_arguments, _check),
     }
 
 
@@ -222,7 +222,7 @@ def _settings(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_arguments(parser: Parser) -> None:
-    parser.add_argument("estimators", nargs="*", metavar="NAME", help="names of ours, or package.module:Class")
+    parser.add_argument("estimators", nargs="*", metavar="NAME", help="installed ones by name, or package.module:Class")
     parser.flag_json()
 
 
@@ -259,15 +259,16 @@ def _outcome(estimator: str, check: str, passed: bool, measured: str) -> dict[st
 
 
 def _find(name: str) -> Callable[[], Estimator]:
-    from rewardrate.rates import ESTIMATORS, Estimator
+    from rewardrate.rates import Estimator, make
 
     if ":" not in name:
-        if name not in ESTIMATORS:
-            known = did_you_mean(name, ESTIMATORS)
+        try:
+            make(name)
+        except InputError as error:
             raise InputError(
-                "estimator", name, "there is no such estimator", f"{known} (your own: package.module:Class)"
-            )
-        return ESTIMATORS[name]
+                error.field, error.value, error.allowed, f"{error.remedy} (your own: package.module:Class)"
+            ) from None
+        return lambda: make(name)
     module_name, _, attribute = name.partition(":")
     sys.path.insert(0, "")  # a module in the current folder is found, as with python -m
     try:

@@ -22,7 +22,7 @@ Reads run folders (a run, a folder with one run for each arm, or any folders abo
                  seconds of every attempt, failures, the learner's health, and the tree of scripts with their changes
   figures/       the charts as SVG and PNG
   tables/        several tasks or repetitions: the paper's table as Markdown, LaTeX and CSV
-into the folder itself, or into --out. Works while the run goes on (rewardrate watch keeps the page up to date). The
+into the folder itself, or into --out. Works while the run is going (rewardrate watch keeps the page up to date). The
 folder of a theory check gives the page of that.
 
 examples:

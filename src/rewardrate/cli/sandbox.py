@@ -52,7 +52,7 @@ examples:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the verb."""
-    return run_verb("sandbox", "run untrusted scripts, time them truly", commands(), arguments)
+    return run_verb("sandbox", "run untrusted scripts under limits and time them", commands(), arguments)
 
 
 def commands() -> dict[str, Command]:

@@ -115,7 +115,7 @@ def _race(args: argparse.Namespace) -> int:
             sys.stderr.write(harmless(verdict.output.rstrip()) + "\n")
         print(harmless(f"{verdict.status}: {verdict.message}"))
     if not claimed.verdicts:
-        print("infrastructure: no run counts, and nobody is charged")
+        print("infrastructure failure: no run counts, and none is charged")
     if claimed.p_value is not None:
         where = "below" if claimed.crossed else "not shown to be below"
         print(

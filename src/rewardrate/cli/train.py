@@ -17,7 +17,7 @@ Trains a language model on a machine-learning task: it proposes scripts, the san
 scores them, the best feed the next prompts, and PPO updates the model on reward after paying for the time (arm rpg) or
 on reward alone (arm vanilla). The arm horizon pays what a second can still earn before the deadline that
 budget.script_seconds states; fixed pays a stated number (reward_per_second). The run folder holds every attempt; stop
-it at any moment and give the same command again: it goes on where it stopped, and no recorded attempt is lost or run
+it at any moment and give the same command again: it resumes where it stopped, and no recorded attempt is lost or run
 again.
 
 recipes: laptop (no GPU, minutes), gpu (a 1.5 B coder model on one GPU), mle-bench-paper and nanogpt-paper (the paper's
@@ -95,7 +95,7 @@ def _one(recipe: Any, arm: str, folder: Path) -> None:
 
 
 class View:
-    """What the terminal shows while a run goes on: a line that moves, and one that stays for every step."""
+    """What the terminal shows during a run: a line that moves, and one that stays for every step."""
 
     def __init__(self, recipe: Any, live: Live, folder: Path) -> None:
         from rewardrate.runlog import RunLog
@@ -103,7 +103,7 @@ class View:
         self.recipe, self.live = recipe, live
         self.attempts = self.number = 0
         self.used = self.wall = 0.0
-        if RunLog.exists(folder):  # a run that goes on has used some of its budget
+        if RunLog.exists(folder):  # a resumed run has used some of its budget
             with RunLog.open(folder, read_only=True) as log:
                 steps = log.steps()
             if steps:
@@ -151,7 +151,7 @@ def _mean(numbers: Iterable[float | None]) -> str:
 
 
 def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:
-    """What came out, and the command that goes on."""
+    """What came out, and the command that resumes."""
     from rewardrate.reports import headline
     from rewardrate.reports.run import experiments, numbers, read
 

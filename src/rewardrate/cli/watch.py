@@ -1,4 +1,4 @@
-"""rewardrate watch: the page of a run while it goes on."""
+"""rewardrate watch: the page of a run while it is running."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ examples:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the verb."""
-    command = Command("the page of a run while it goes on", DETAILS, _arguments, _watch)
+    command = Command("the page of a run while it is running", DETAILS, _arguments, _watch)
     return _watch(Parser("rewardrate watch", command).parse(arguments))
 
 

@@ -57,12 +57,12 @@ class Subject:
     def odd(self) -> dict[str, Outcome]:
         """What becomes of replies that no model should write and some model will."""
         replies = {**ODD_REPLIES, "3 million characters": ENORMOUS}
-        return dict(zip(replies, self.make().execute(list(replies.values())), strict=True))
+        return dict(zip(replies, _executed(self.make(), list(replies.values())), strict=True))
 
     @cached_property
     def good(self) -> list[Outcome]:
         """What becomes of the valid replies."""
-        return self.make().execute(list(self.replies))
+        return _executed(self.make(), self.replies)
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -134,7 +134,7 @@ def every_index_comes_once(subject: Subject) -> str:
     environment = subject.make()
     replies = ["", subject.reply, ODD]
     indices = [index for index, outcome in environment.stream(replies) if isinstance(outcome, Outcome)]
-    _promise(sorted(indices) == [0, 1, 2], f"of 3 replies came the outcomes {indices}")
+    _promise(sorted(indices) == [0, 1, 2], f"3 replies gave outcomes with the indices {indices}")
     _promise(list(environment.stream([])) == [], "outcomes came of no replies")
     return f"in the order {indices}"
 
@@ -172,7 +172,7 @@ def failures_earn_nothing_and_say_why(subject: Subject) -> str:
         _promise(outcome.valid == (outcome.status == "ok"), f"valid is {outcome.valid}, but {outcome.status!r}")
         if not outcome.valid:
             _promise(outcome.reward == 0, f"{outcome.status}: reward {outcome.reward}")
-            _promise(bool(outcome.message.strip()), f"{outcome.status}: the model is told nothing")
+            _promise(bool(outcome.message.strip()), f"{outcome.status}: there is no message for the model")
     return f"{sum(not outcome.valid for outcome in subject.outcomes)} failures"
 
 
@@ -197,9 +197,9 @@ def seconds_are_between_floor_and_limit(subject: Subject) -> str:
 def a_reply_twice_is_two_attempts(subject: Subject) -> str:
     """The same reply in one batch and again in the next one: nothing is left of the first for the others."""
     environment = subject.make()
-    found = [*environment.execute([subject.reply] * 2), *environment.execute([subject.reply])]
+    found = [*_executed(environment, [subject.reply] * 2), *_executed(environment, [subject.reply])]
     kinds = {(outcome.valid, outcome.status, outcome.code) for outcome in found}
-    _promise(len(found) == 3 and len(kinds) == 1, f"three times the same reply: {[one.status for one in found]}")
+    _promise(len(kinds) == 1, f"three times the same reply: {[one.status for one in found]}")
     _promise(len({id(outcome) for outcome in found}) == 3, "one outcome stands for several attempts")
     rewards = [outcome.reward for outcome in found]
     return f"rewards {min(rewards):.3g} to {max(rewards):.3g}"
@@ -209,8 +209,8 @@ def parents_may_be_given(subject: Subject) -> str:
     """`parents` has one entry a reply; None where there was none."""
     environment = subject.make()
     for parents in ([None, PARENTS[0]], [PARENTS[2], None]):
-        found = environment.execute([subject.reply, ""], parents)
-        _promise(len(found) == 2 and found[0].charged, f"{[one.status for one in found]}")
+        found = _executed(environment, [subject.reply, ""], parents)
+        _promise(found[0].charged, f"{[one.status for one in found]}")
     return "taken"
 
 
@@ -299,6 +299,18 @@ CHECKS: tuple[Callable[[Subject], str], ...] = (
     the_final_evaluation_is_an_outcome,
     stopping_early_leaves_nothing_running,
 )
+
+
+def _executed(
+    environment: Environment, replies: Sequence[str], parents: Sequence[Parent | None] | None = None
+) -> list[Outcome]:
+    """Outcomes in the order of the replies; ContractBroken where one lacks or comes twice."""
+    found = sorted(environment.stream(replies, parents), key=lambda pair: pair[0])
+    indices = [index for index, _ in found]
+    _promise(
+        indices == list(range(len(replies))), f"{len(replies)} replies gave outcomes with the indices {indices[:20]}"
+    )
+    return [outcome for _, outcome in found]
 
 
 def _descendants() -> set[int]:

@@ -74,12 +74,12 @@ class LanguageModelPolicy:
         drawn = max(1, sum(len(sample.tokens) for sample in samples))
         return [
             Proposal(
-                self.language.decode(sample.tokens),
-                tuple(prompt),
-                sample.tokens,
-                sample.logprobs,
-                sample.finished,
-                seconds * len(sample.tokens) / drawn,
+                text=self.language.decode(sample.tokens),
+                prompt_tokens=tuple(prompt),
+                reply_tokens=sample.tokens,
+                logprobs=sample.logprobs,
+                finished=sample.finished,
+                seconds=seconds * len(sample.tokens) / drawn,
             )
             for prompt, sample in zip(tokens, samples, strict=True)
         ]
@@ -111,7 +111,7 @@ class LanguageModelPolicy:
         return self.language.count(text)
 
     def save(self, folder: Path) -> None:
-        """Write everything that is needed to go on bit for bit: weights, critic, optimisers, random state."""
+        """Write everything that is needed to resume bit for bit: weights, critic, optimisers, random state."""
         document = {**self._identity(), "updates": self.updates}
         if self.learner is not None:
             save_learner(self.learner, folder, document)

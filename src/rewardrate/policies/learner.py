@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from rewardrate.config import AtLeast, Between, Registered, build
 from rewardrate.errors import InputError
-from rewardrate.policies import algorithms, ppo
+from rewardrate.policies import algorithms
+from rewardrate.policies import policy_gradient as pg
 from rewardrate.policies.algorithms import Algorithm, Batch
 from rewardrate.policies.cache import shares_prefixes
 from rewardrate.policies.network import (
@@ -79,7 +80,7 @@ class LearnerSettings:
     algorithm: Annotated[Algorithm, Registered(algorithms.GROUP, algorithms.DEFAULT.kind)] = field(
         default_factory=algorithms.DEFAULT
     )
-    "ppo, grpo, rloo, or one that an installed package adds."
+    "Which one, by name; packages can add more (docs/policies.md)."
 
 
 @dataclass(frozen=True)
@@ -282,16 +283,14 @@ class Learner:
         loss = self.algorithm.loss(batch, logprobs, values)
         assert loss.policy.shape == mask.shape
         over_rows = loss.mean == "rows"
-        policy = (
-            ppo.mean_over_rows(loss.policy, mask, rows) if over_rows else ppo.masked_sum(loss.policy, mask) / tokens
-        )
-        losses = [policy - ppo.entropy_bonus(entropies, mask, self.settings.entropy_coefficient, tokens)]
+        policy = pg.mean_over_rows(loss.policy, mask, rows) if over_rows else pg.masked_sum(loss.policy, mask) / tokens
+        losses = [policy - pg.entropy_bonus(entropies, mask, self.settings.entropy_coefficient, tokens)]
         parts = {"policy_loss": policy}
         if loss.value is not None:
-            losses.append(ppo.masked_sum(loss.value, mask) / tokens)
+            losses.append(pg.masked_sum(loss.value, mask) / tokens)
             parts["value_loss"] = losses[1]
         shares = {"entropy": entropies, **loss.shares, "step_kl": batch.old_logprobs - logprobs}
-        parts |= {key: ppo.masked_sum(share, mask) / tokens for key, share in shares.items()}
+        parts |= {key: pg.masked_sum(share, mask) / tokens for key, share in shares.items()}
         return losses, {key: part.detach() for key, part in parts.items()}
 
     def _step(

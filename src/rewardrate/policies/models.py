@@ -203,7 +203,7 @@ def turn_ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
 def add_lora(model: Any, settings: LoraSettings) -> Any:
     """The model with trainable low-rank matrices beside every linear layer; everything else is frozen.
 
-    They begin the same every time: both arms start alike, and a run that goes on finds the base it began with.
+    They begin the same every time: both arms start alike, and a resumed run finds the base it began with.
     """
     try:
         from peft import LoraConfig, get_peft_model

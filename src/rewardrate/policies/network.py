@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from rewardrate.errors import InputError
-from rewardrate.policies import ppo
+from rewardrate.policies import policy_gradient as pg
 from rewardrate.policies.prefix_tree import ATTENTION, PrefixTree, build_tree
 
 HEAD_ELEMENTS = 1 << 26  # logits held at once: 256 MB in float32
@@ -156,7 +156,7 @@ def reply_scores(hidden: Tensor, head: Head, replies: Tensor, temperature: float
     """
 
     def score(part: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        return ppo.scores(head(part), tokens, temperature)
+        return pg.scores(head(part), tokens, temperature)
 
     chunks = _chunks(hidden, head, replies)
     if len(chunks) == 1:
@@ -169,7 +169,7 @@ def reply_scores(hidden: Tensor, head: Head, replies: Tensor, temperature: float
 def reply_logprobs(hidden: Tensor, head: Head, replies: Tensor, temperature: float) -> Tensor:
     """The log-probabilities of `reply_scores` alone, bit for bit, without a gradient."""
     chunks = _chunks(hidden, head, replies)
-    return torch.cat([ppo.token_logprobs(head(part), tokens, temperature, len(tokens)) for part, tokens in chunks])
+    return torch.cat([pg.token_logprobs(head(part), tokens, temperature, len(tokens)) for part, tokens in chunks])
 
 
 def _chunks(hidden: Tensor, head: Head, replies: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -31,7 +31,7 @@ class Policy(Protocol):
         """How many tokens `text` has."""
 
     def save(self, folder: Path) -> None:
-        """Write everything that is needed to go on bit for bit: safetensors and JSON."""
+        """Write everything that is needed to resume bit for bit: safetensors and JSON."""
 
     def load(self, folder: Path) -> None:
         """Continue from what `save` wrote. Raises InputError, with nothing changed, if it does not fit."""

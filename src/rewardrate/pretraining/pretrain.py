@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import torch
 
 TOKENIZER_SEED = 99  # of the texts that the tokenizer learns from: not those that the model sees first
-FREE = ("workers", "device", "checkpoint_steps", "stop_after", "keep", "out")  # may change while a training goes on
+FREE = ("workers", "device", "checkpoint_steps", "stop_after", "keep", "out")  # may change when training resumes
 WEIGHTS, OPTIMISER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 
 
@@ -76,7 +76,7 @@ class Pretraining:
     clip: Annotated[float, AtLeast(0)] = 1.0
     "Largest norm of a gradient."
     prompt_weight: Annotated[float, Between(0, 1)] = 0.0
-    "Weight of prompt tokens in the loss. Above 0 a model also learns to go on with a prompt instead of answering it."
+    "Weight of prompt tokens in the loss. Above 0 a model also learns to continue a prompt instead of answering it."
     window: Annotated[int, AtLeast(PIECE)] = 32 * PIECE
     "Examples among which those of like length share a batch."
     seed: Annotated[int, AtLeast(0)] = 0
@@ -84,7 +84,7 @@ class Pretraining:
     "Processes that write the corpus; 0 writes it in this one."
     device: Literal["auto", "cpu", "cuda"] = "auto"
     checkpoint_steps: Annotated[int, AtLeast(0)] = 0
-    "Write a checkpoint every so many steps; 0 writes none. A run whose folder holds one goes on from there."
+    "Write a checkpoint every so many steps; 0 writes none. A run whose folder holds one resumes from it."
     stop_after: Annotated[int, AtLeast(0)] = 0
     "End after so many steps, with the learning rate as `steps` has it there: an under-trained model. 0: all of them."
     keep: tuple[Annotated[int, AtLeast(1)], ...] = ()
@@ -124,7 +124,14 @@ def pretrain(config: Pretraining, on_step: Callable[[PretrainingStep], None] | N
     )
     done, tokens = _resume(config, out, model, optimiser)
     context = _context(config, model)
-    reading = Reading(config.corpus, config.seed, str(out), config.form, context, config.window // PIECE)
+    reading = Reading(
+        corpus=config.corpus,
+        seed=config.seed,
+        tokenizer=str(out),
+        form=config.form,
+        context=context,
+        pieces=config.window // PIECE,
+    )
     stream = _stream(config, reading)
     began = time.perf_counter()
     last = min(config.steps, config.stop_after or config.steps)
@@ -134,7 +141,16 @@ def pretrain(config: Pretraining, on_step: Callable[[PretrainingStep], None] | N
             loss, norm = _learn(model, optimiser, group, config, device)
             tokens += sum(int((batch.part > 0).sum()) for batch in group)
             if on_step is not None:
-                on_step(PretrainingStep(number + 1, loss, tokens, rate, norm, time.perf_counter() - began))
+                on_step(
+                    PretrainingStep(
+                        step=number + 1,
+                        loss=loss,
+                        tokens=tokens,
+                        learning_rate=rate,
+                        gradient_norm=norm,
+                        seconds=time.perf_counter() - began,
+                    )
+                )
             if config.checkpoint_steps and (number + 1) % config.checkpoint_steps == 0:
                 _checkpoint(out, model, optimiser, number + 1, tokens)
             if number + 1 in config.keep:
@@ -195,7 +211,7 @@ def _keep(model: Any, tokenizer: Any, folder: Path) -> None:
 
     fresh = folder.with_name(f".{folder.name}")
     save_model(model, tokenizer, fresh, torch.bfloat16)
-    if folder.exists():  # of a run that was stopped after it and goes on from an earlier checkpoint
+    if folder.exists():  # of a run that was stopped after it and resumes from an earlier checkpoint
         shutil.rmtree(folder)
     fresh.rename(folder)
 
@@ -307,7 +323,7 @@ def _set_rate(optimiser: Any, config: Pretraining, step: int) -> float:
 
 
 def _checkpoint(out: Path, model: Any, optimiser: Any, step: int, tokens: int) -> None:
-    """Everything that going on needs, as safetensors and JSON; the state file comes last and makes it count."""
+    """Everything that resuming needs, as safetensors and JSON; the state file comes last and makes it count."""
     from safetensors.torch import save_file
 
     folder = out / "checkpoints" / f"{step:06d}"
@@ -324,7 +340,7 @@ def _checkpoint(out: Path, model: Any, optimiser: Any, step: int, tokens: int) -
 
 
 def _same(config: Pretraining, out: Path) -> None:
-    """Refuse to go on from checkpoints of other settings; the first that differs is named. Where it runs may change."""
+    """Refuse checkpoints of other settings; the first that differs is named. Where it runs may change."""
     if not config.checkpoint_steps or not any((out / "checkpoints").glob(f"*/{STATE}")):
         return
     kept = configs.build(Pretraining, configs.read_toml(out / "pretrain.toml"))

@@ -57,7 +57,7 @@ class Accumulators:
     ) -> Self:
         """Add one step: row i to chain i. A bad row raises InputError and nothing is added.
 
-        `present` is false for a chain without an attempt in this step (a failure of the sandbox is nobody's): nothing
+        `present` is false for a chain without an attempt in this step (sandbox failures are not charged): nothing
         is added to it, whatever stands in its row.
         """
         if self.age is not None:
@@ -126,7 +126,7 @@ class Accumulators:
         return estimate
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on, as plain JSON."""
+        """Everything needed to resume, as plain JSON."""
         return {
             "settings": {"chains": self.chains, "window": self.window, "age": self.age, "invalid": self.invalid},
             "reward": self.reward.tolist(),
@@ -139,7 +139,7 @@ class Accumulators:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; one with other settings is refused and nothing is changed."""
+        """Resume from a saved state; one with other settings is refused and nothing is changed."""
         mine = self.state_dict()["settings"]
         if not isinstance(state, Mapping) or state.get("settings") != mine:
             saved = state.get("settings") if isinstance(state, Mapping) else state

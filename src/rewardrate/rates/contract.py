@@ -91,7 +91,7 @@ def empty_update_changes_nothing(make: Make) -> str:
 
 
 def state_is_plain_json_and_resumes_bit_for_bit(make: Make) -> str:
-    """Saved to text after every update and loaded into a fresh estimator, the run goes on exactly as it would have."""
+    """Saved as text after every update and loaded into a fresh estimator, a run gives the same numbers."""
     process, rng = Renewal(), np.random.default_rng(2)
     straight, resumed = make(), make()
     chains = Accumulators(32)

@@ -52,7 +52,7 @@ class Estimator(ABC):
         return self._estimate
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on, as plain JSON (numbers, strings, lists, dicts)."""
+        """Everything needed to resume, as plain JSON (numbers, strings, lists, dicts)."""
         return {
             "estimator": type(self).__name__,
             "settings": self.settings(),
@@ -61,7 +61,7 @@ class Estimator(ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state. One of another estimator, of other settings, or damaged is refused as a whole."""
+        """Resume from a saved state. One of another estimator, of other settings, or damaged is refused as a whole."""
         try:
             name, settings, inner = state["estimator"], dict(state["settings"]), state["state"]
             estimate = RateEstimate(**state["estimate"])

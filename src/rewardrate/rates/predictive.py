@@ -93,13 +93,13 @@ def draw_transformed(rng: np.random.Generator, predictive: Predictive, batches: 
     if moments is None:
         return None
     plan = _plan(batches, quantile)
-    scaled, doubt = _solve(moments, predictive, plan)
+    scaled, error = _solve(moments, predictive, plan)
     solved, checks = scaled[: POINTS.size], scaled[POINTS.size :]
     coefficients = TO_POLYNOMIAL @ solved
     slope = (checks[-2] - checks[1]) / 2  # per standard deviation, from z = -1 to 1
     with np.errstate(all="ignore"):
         misfit = np.abs(plan.vandermonde @ coefficients - checks) / slope if slope > 0 else np.abs(checks - checks[0])
-    worst = float(np.maximum(misfit, doubt[POINTS.size :]).max())
+    worst = float(np.maximum(misfit, error[POINTS.size :]).max())
     if not (worst <= SHARE * plan.yardstick and np.isfinite(solved).all()):  # also when it is NaN
         return None
     polynomial = (coefficients * math.exp(-predictive.mean[1])).tolist()
@@ -131,6 +131,7 @@ def co_moments(predictive: Predictive) -> CoMoments | None:
     if s * NODES[-1] * ORDER > 500:
         return None
     b = xy / s if s > 0 else 0.0
+    # Trapezoid rule over u: it converges exponentially on a smooth density that decays, so few equidistant nodes do.
     weight = np.exp(-(dof + 1) / 2 * np.log1p(NODES * NODES / dof))
     weight /= weight.sum()
     time = np.exp(s * NODES)
@@ -140,6 +141,7 @@ def co_moments(predictive: Predictive) -> CoMoments | None:
     powers[0] = weight
     for j in range(1, ORDER + 1):
         np.multiply(powers[j - 1], time, out=powers[j])
+    # Where the outermost node is over a thousandth of the highest moment, the tail beyond it decides and not the nodes.
     if powers[ORDER, -1] > 1e-3 * float(np.abs(powers[ORDER]).sum()):
         return None
     mixed = _given_time(b, max(xx - b * b, 0.0), dof) @ (POWERS @ powers.T)
@@ -168,7 +170,7 @@ def _given_time(b: float, cc: float, dof: float) -> Array:
 
 
 def _solve(moments: CoMoments, predictive: Predictive, plan: Plan) -> tuple[Array, Array]:
-    """exp(E y) * Q at the plan's z, and how much to doubt it there, in standard deviations (NaN: no solution).
+    """exp(E y) * Q at the plan's z, and its truncation error there, in standard deviations (NaN: no solution).
 
     t solves E x - t E exp(s u) + w sd(t) / sqrt(n) = 0, where w(z, t) is the Cornish-Fisher quantile of sum W. With
     w = z that is a quadratic in t; its root is close enough to evaluate w, and w's root is the answer.
@@ -176,10 +178,13 @@ def _solve(moments: CoMoments, predictive: Predictive, plan: Plan) -> tuple[Arra
     n, root = predictive.size, math.sqrt(predictive.size)
     center, (c0, c1, c2) = float(predictive.mean[0]), moments.central[0, :3].tolist()
     with np.errstate(all="ignore"):
-        t = _root(plan.z / root, center, moments.time, c0, c1, c2)
+        # The central limit theorem alone, w = z: it gives the t at which the higher moments are taken.
+        t = _root(w=plan.z / root, center=center, time=moments.time, c0=c0, c1=c1, c2=c2)
         m2, m3, m4, m5 = moments.central @ t**EXPONENTS
         if (m2 == 0).all():  # x and exp(y) are constants: so is every rate
             return t, np.zeros(plan.z.size)
+        # Standardised cumulants of sum W of n terms: of order n^(-1/2), n^(-1) and n^(-3/2). `terms` are their
+        # Cornish-Fisher corrections of the normal score, of orders (n^(-1/2), n^(-1), n^(-1), then three n^(-3/2)).
         unit = m2 * np.sqrt(m2) * root
         skew = m3 / unit
         kurtosis = (m4 / (m2 * m2) - 3) / n
@@ -187,14 +192,18 @@ def _solve(moments: CoMoments, predictive: Predictive, plan: Plan) -> tuple[Arra
         square = skew * skew
         terms = np.array([skew, kurtosis, square, fifth, skew * kurtosis, square * skew])
         terms *= plan.hermite
+        # What is left out begins at n^(-2): its size is taken from the last order kept and one term of the next.
         last = terms[3:].sum(axis=0)
         w = plan.z + terms.sum(axis=0)
-        doubt = np.maximum(np.abs(last), kurtosis * kurtosis * plan.next_term)
-        return _root(w / root, center, moments.time, c0, c1, c2), doubt
+        error = np.maximum(np.abs(last), kurtosis * kurtosis * plan.next_term)
+        return _root(w=w / root, center=center, time=moments.time, c0=c0, c1=c1, c2=c2), error
 
 
 def _root(w: Array, center: float, time: float, c0: float, c1: float, c2: float) -> Array:
     """T with t * time - center = w * sqrt(c0 + c1 t + c2 t^2), sign included; NaN where there is none."""
+    # Squared, this is a t^2 - 2 b t + c = 0 with a = time^2 - w^2 c2 and b = center time + w^2 c1 / 2. `inner` is
+    # (b^2 - a c) / w^2 written out: the difference would lose all digits where w is small, and the factor w outside
+    # the root carries the sign that squaring lost. a <= 0: the spread grows faster than the mean, and no t solves it.
     ww = w * w
     a = time * time - ww * c2
     inner = center * (center * c2 + time * c1) + time * time * c0 + ww * (c1 * c1 / 4 - c0 * c2)

@@ -1,16 +1,18 @@
-"""Estimators by name, for recipes and the command line."""
+"""Estimators by name, for Python and the command line: ours, and those that installed packages add."""
 
 from __future__ import annotations
 
 import inspect
 from typing import Any
 
+from rewardrate import config, registry
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.fixed import Fixed
 from rewardrate.rates.neural import Neural
 from rewardrate.rates.niw import NIW
 from rewardrate.rates.robbins_monro import RobbinsMonro
+from rewardrate.rates.settings import GROUP, EstimatorSettings
 from rewardrate.rates.totals import Totals
 
 ESTIMATORS: dict[str, type[Estimator]] = {
@@ -23,9 +25,18 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 
 
 def make(kind: str, **settings: Any) -> Estimator:
-    """The estimator called `kind`; an unknown kind or setting is an InputError with the nearest spelling."""
+    """The estimator called `kind`; an unknown kind or setting is an InputError with the nearest spelling.
+
+    One of another package takes the keys of its settings, and `seed`.
+    """
     if not isinstance(kind, str) or kind not in ESTIMATORS:
-        raise InputError("estimator", kind, "there is no such estimator", did_you_mean(str(kind), ESTIMATORS))
+        installed = registry.load(GROUP, "estimator")
+        if not isinstance(kind, str) or kind not in installed:
+            names = {*ESTIMATORS, *installed}
+            raise InputError("estimator", kind, "there is no such estimator", did_you_mean(str(kind), names))
+        seed = settings.pop("seed", 0)
+        chosen: EstimatorSettings = config.build(installed[kind], {**settings, "kind": kind}, f"{kind}.")
+        return chosen.make(seed)
     cls = ESTIMATORS[kind]
     known = [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
     for name, value in settings.items():

@@ -46,13 +46,13 @@ class Totals(Estimator):
         old, keep = self._sums, self.forgetting
         again = keep * keep
         new = Sums(
-            keep * old.w + reward.size,
-            keep * old.r + float(reward.sum()),
-            keep * old.s + float(seconds.sum()),
-            again * old.ww + reward.size,
-            again * old.rr + float(reward @ reward),
-            again * old.rs + float(reward @ seconds),
-            again * old.ss + float(seconds @ seconds),
+            w=keep * old.w + reward.size,
+            r=keep * old.r + float(reward.sum()),
+            s=keep * old.s + float(seconds.sum()),
+            ww=again * old.ww + reward.size,
+            rr=again * old.rr + float(reward @ reward),
+            rs=again * old.rs + float(reward @ seconds),
+            ss=again * old.ss + float(seconds @ seconds),
         )
         mean = new.r / new.s
         residual = new.rr - 2 * mean * new.rs + mean * mean * new.ss

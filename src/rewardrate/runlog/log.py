@@ -161,7 +161,7 @@ class RunLog(Reader):
             known = self._rows("SELECT coalesce(max(id), 0) FROM attempts_rows")[0][0]
             for row, (proposal, origin) in enumerate(zip(proposals, origins, strict=True)):
                 _check_origin(origin, row, known)
-                self._propose(db, known + 1 + row, step, row, proposal, origin)
+                self._propose(db=db, number=known + 1 + row, step=step, row=row, proposal=proposal, origin=origin)
         return list(range(known + 1, known + 1 + len(proposals)))
 
     def _propose(

@@ -158,7 +158,16 @@ class Reader:
                 outcome = _plain(_OUTCOME, row[len(names) : -1])
                 proposal = unpack(drawn["reply"], drawn["tokens"], drawn["generation_seconds"], row[-1])
                 executed = Outcome(**outcome) if outcome["valid"] is not None else None
-                found.append(Recorded(drawn["id"], drawn["row"], drawn["parent"], drawn["seed"], proposal, executed))
+                found.append(
+                    Recorded(
+                        attempt=drawn["id"],
+                        row=drawn["row"],
+                        parent=drawn["parent"],
+                        seed=drawn["seed"],
+                        proposal=proposal,
+                        outcome=executed,
+                    )
+                )
         return tuple(found)
 
     def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:

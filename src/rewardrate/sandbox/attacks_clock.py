@@ -1,4 +1,4 @@
-"""Attacks on the clock and on the verdict: work that is not charged, and endings that nobody can read.
+"""Attacks on the clock and on the verdict: work that is not charged, and endings that cannot be read.
 
 Rows of (name, script, statuses, clock). A script of these writes into its submission how many seconds it worked, by the
 clock that it is priced by: that many it must be charged. A clock of None is that of the stage.
@@ -35,7 +35,7 @@ def child(work):
         try: work()
         finally: os._exit(0)
     return process
-def wait_for_all():  # without waiting for anyone in particular: until nobody holds the pipe
+def wait_for_all():  # without waiting for anyone in particular: until no process holds the pipe
     os.close(_write)
     os.read(_read, 1)
 """

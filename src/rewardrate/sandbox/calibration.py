@@ -61,7 +61,14 @@ def calibrate(runs: int = 5, *, python: str | None = None, level: str | None = N
     seconds = [result.seconds for result in results]
     best = min(seconds)
     disturbed = sum(result.contaminated for result in results)
-    return Calibration(best, REFERENCE_SECONDS / best, max(seconds) / best - 1, runs, results[0].level, disturbed)
+    return Calibration(
+        seconds=best,
+        score=REFERENCE_SECONDS / best,
+        spread=max(seconds) / best - 1,
+        runs=runs,
+        level=results[0].level,
+        contaminated=disturbed,
+    )
 
 
 def _must_be_well(result: Result, job: Job) -> None:

@@ -97,7 +97,7 @@ class Pool(Executor):
         """(index, result) as each job ends. A job that cannot be run is refused before any is started.
 
         Closing the iterator, an exception in here, or an interrupt ends all boxes at once; they are gone when it
-        returns. A job that our side fails at is a "sandbox-failure", and the others go on.
+        returns. A job that our side fails at is a "sandbox-failure", and the others continue.
         """
         priced = [self._priced(job) for job in jobs]
         for job in priced:
@@ -121,7 +121,7 @@ class Pool(Executor):
                 found.append(run_job(job, launchers=launchers, imports=self.warm_imports, stop=stop, turn=turn))
             except (Stopped, InputError):
                 raise
-            except Exception as error:  # ours, and of this job alone: the others go on
+            except Exception as error:  # ours, and of this job alone: the others continue
                 log.exception("a job could not be run")
                 found.append(failure(job, choose(job.level, job.minimum), f"{type(error).__name__}: {error}"))
         return dataclasses.replace(min(found, key=_quality), runs=len(found))

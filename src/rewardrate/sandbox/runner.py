@@ -71,7 +71,14 @@ def run_job(
         residency.preload(job)
     for attempt in (1, 2):
         try:
-            result = _once(job, level, launchers, imports, stop, turn or contextlib.nullcontext())
+            result = _once(
+                job=job,
+                level=level,
+                launchers=launchers,
+                imports=imports,
+                stop=stop,
+                turn=turn or contextlib.nullcontext(),
+            )
         except OSError as error:
             result = failure(job, level, str(error))
         if result.status != "sandbox-failure" or attempt == 2:
@@ -137,7 +144,15 @@ def _once(
             over = time.monotonic_ns()
             peak, ran_out = (group.peak_bytes(), group.ran_out()) if group else (0, False)
         stack.close()
-    return _result(report, job, level, max(0.0, time.monotonic() - begun), peak, ran_out, over)
+    return _result(
+        report=report,
+        job=job,
+        level=level,
+        seconds_all=max(0.0, time.monotonic() - begun),
+        peak=peak,
+        ran_out=ran_out,
+        over=over,
+    )
 
 
 def _starter(
@@ -197,7 +212,18 @@ def _mounted_below(folder: str) -> bool:
 def failure(job: Job, level: Level, why: str) -> Result:
     """The sandbox failed; the script is not charged."""
     clock = job.clock or "wall"
-    return Result("sandbox-failure", 0.0, 0.0, 0, "", "", {}, message=why, level=level.name, clock=clock)
+    return Result(
+        status="sandbox-failure",
+        seconds=0.0,
+        cpu_seconds=0.0,
+        peak_memory_bytes=0,
+        stdout="",
+        stderr="",
+        files={},
+        message=why,
+        level=level.name,
+        clock=clock,
+    )
 
 
 def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: int, ran_out: bool, over: int) -> Result:
@@ -209,20 +235,41 @@ def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: in
     """
     try:
         if "seconds" in report.found:
-            return _measured(report, job, level, seconds_all, peak, ran_out, over)
+            return _measured(
+                report=report, job=job, level=level, seconds_all=seconds_all, peak=peak, ran_out=ran_out, over=over
+            )
         why = report.found.get("failure") or f"init ended without a report ({report.stopped or 'died'})"
     except Exception as error:
         report.found["started"] = True
         why = f"its report cannot be read ({type(error).__name__}: {error})"
     if ran_out:  # it took even the init's memory
-        return _unmeasured("memory", report, job, level, peak, f"it used more than {job.limits.memory_bytes:,} bytes")
+        return _unmeasured(
+            status="memory",
+            report=report,
+            job=job,
+            level=level,
+            peak=peak,
+            message=f"it used more than {job.limits.memory_bytes:,} bytes",
+        )
     if report.stopped == "output":
         return _unmeasured(
-            "killed", report, job, level, peak, f"it printed more than {job.limits.output_bytes:,} bytes"
+            status="killed",
+            report=report,
+            job=job,
+            level=level,
+            peak=peak,
+            message=f"it printed more than {job.limits.output_bytes:,} bytes",
         )
     if not report.found.get("started") or report.lost_launcher:
         return failure(job, level, str(why))
-    return _unmeasured("killed", report, job, level, peak, f"it ran, but could not be measured: {why}")
+    return _unmeasured(
+        status="killed",
+        report=report,
+        job=job,
+        level=level,
+        peak=peak,
+        message=f"it ran, but could not be measured: {why}",
+    )
 
 
 def _unmeasured(status: Status, report: Report, job: Job, level: Level, peak: int, message: str) -> Result:
@@ -241,28 +288,30 @@ def _measured(
         raise ValueError(f"not a measurement: {numbers}")
     seconds, cpu, wait, foreign = numbers
     code, number = _ending(found["status"])
-    status, message = _verdict(found["verdict"], report.stopped, code, number, ran_out, limits)
+    status, message = _verdict(
+        verdict=found["verdict"], stopped=report.stopped, code=code, number=number, ran_out=ran_out, limits=limits
+    )
     if not found["gone"]:
         status, message = "timeout", "its processes could not be ended"
     return Result(
-        status,
-        limits.seconds if status == "timeout" else seconds,
-        cpu,
-        max(peak, found["peak_memory_bytes"]),
-        report.out.text(),
-        report.err.text(),
-        report.files,
-        message,
-        code,
-        number,
-        found["refused"],
-        level.name,
-        wait,
-        foreign,
-        max(0.0, seconds_all - seconds),
-        max(0.0, (over - found["end"]) / 1e9),
-        found["stragglers"],
-        job.clock or "wall",
+        status=status,
+        seconds=limits.seconds if status == "timeout" else seconds,
+        cpu_seconds=cpu,
+        peak_memory_bytes=max(peak, found["peak_memory_bytes"]),
+        stdout=report.out.text(),
+        stderr=report.err.text(),
+        files=report.files,
+        message=message,
+        exit_code=code,
+        signal=number,
+        refused=found["refused"],
+        level=level.name,
+        wait_seconds=wait,
+        foreign_share=foreign,
+        overhead_seconds=max(0.0, seconds_all - seconds),
+        settle_seconds=max(0.0, (over - found["end"]) / 1e9),
+        stragglers=found["stragglers"],
+        clock=job.clock or "wall",
     )
 
 

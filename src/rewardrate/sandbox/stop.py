@@ -28,7 +28,7 @@ class Stop:
         return bool(poll.poll(0))
 
     def close(self) -> None:
-        """Give the descriptors back, when nobody looks any more."""
+        """Give the descriptors back, when they are not needed any more."""
         for number in (self.descriptor, self._write):
             if number >= 0:
                 os.close(number)

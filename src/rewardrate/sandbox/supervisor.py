@@ -49,7 +49,7 @@ class Report:
     """What came back: init's findings, the streams, and why the supervisor stopped it (if it did).
 
     `found` has "started" as soon as the script was, "seconds" when init has measured it to its end, and "failure" when
-    init could not go on.
+    init could not continue.
     """
 
     found: dict[str, Any] = field(default_factory=dict)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rewardrate.scale.ray_executor import RayExecutor as RayExecutor
     from rewardrate.scale.trl_reward import PricedReward as PricedReward
 
-# Name -> module. Loaded on first use: nobody pays for an engine that is not asked for.
+# Name -> module. Loaded on first use: an engine that is not used is not imported.
 _LAZY = {"PricedBatch": "priced_batch", "PricedReward": "trl_reward", "RayExecutor": "ray_executor"}
 __all__ = ["PricedBatch", "PricedReward", "RayExecutor"]
 

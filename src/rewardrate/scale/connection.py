@@ -13,7 +13,7 @@ from typing import Any
 from rewardrate.errors import InputError, MissingExtra
 
 STORE_BYTES = 256 * 2**20  # of a cluster of our own: results and pieces pass through it, nothing stays
-KNOCK_SECONDS = 10.0
+PROBE_SECONDS = 10.0
 MODE, TOKEN, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 TOKEN_REMEDY = (
     f"export {MODE}=token and give the cluster's token ({TOKEN}, {TOKEN_PATH} or ~/.ray/auth_token;"
@@ -37,7 +37,7 @@ def connect(address: str) -> tuple[Any, bool]:
     where = address or os.environ.get("RAY_ADDRESS", "")
     try:
         if where:
-            _knock(where)
+            _probe(where)
             ray.init(address=where, log_to_driver=False)
         else:
             _own_token()
@@ -50,7 +50,7 @@ def connect(address: str) -> tuple[Any, bool]:
     return ray, True
 
 
-def _knock(address: str) -> None:
+def _probe(address: str) -> None:
     """Ask host:port before Ray does, which would be silent for minutes: OSError if nobody listens there.
 
     InputError if what listens is no Ray cluster, or if it asks for a token and this process would send none: Ray sends
@@ -59,7 +59,7 @@ def _knock(address: str) -> None:
     found = _host_and_port(address)
     if found is None:
         return
-    socket.create_connection(found, timeout=KNOCK_SECONDS).close()
+    socket.create_connection(found, timeout=PROBE_SECONDS).close()
     answer = _first_answer(address)
     if answer == "UNAUTHENTICATED" and os.environ.get(MODE, "").lower() != "token":
         raise InputError("sandbox.address", address, _why_refused(), TOKEN_REMEDY)
@@ -101,7 +101,7 @@ def _first_answer(address: str) -> str:
     # Ray asks its nodes past any proxy, and so do we.
     with grpc.insecure_channel(address, options=(("grpc.enable_http_proxy", 0),)) as channel:
         try:
-            channel.unary_unary(CLUSTER_ID)(b"", timeout=KNOCK_SECONDS)
+            channel.unary_unary(CLUSTER_ID)(b"", timeout=PROBE_SECONDS)
         except grpc.RpcError as error:
             return str(error.code().name)
     return "OK"

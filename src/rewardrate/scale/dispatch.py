@@ -77,7 +77,7 @@ class Work:
     """Jobs from the front to the nodes, results to the caller's thread.
 
     A job is in one place at a time: waiting, running on one node, or done. It goes back to the front when its node is
-    lost. A result that arrives after that belongs to nobody and is not looked at.
+    lost. A result that arrives after that is ignored.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Work:
             self._end(thread)
 
     def _end(self, thread: threading.Thread) -> None:
-        """What still runs must not go on, however impatient the user is."""
+        """Stop what still runs, even if the user interrupts again."""
         self._stop.set()
         interrupted: KeyboardInterrupt | None = None
         while thread.is_alive():
@@ -141,18 +141,20 @@ class Work:
                 if time.monotonic() - alone_since > self._patience:
                     rule = f"no node of the Ray cluster was ready within {self._patience:g} s"
                     why = "none is alive, other work holds their CPUs, or each was left out (see the warnings)"
-                    raise InfrastructureError(f"{rule}: {why}; the same command goes on from here")
+                    raise InfrastructureError(f"{rule}: {why}; the same command resumes from here")
                 self._fill(members)
                 self._collect()
                 self._give_up()
         except BaseException as error:
             rays = type(error).__module__.startswith("ray.")
             why = " ".join(str(error).split())[:300]
-            told = InfrastructureError(f"the Ray cluster failed ({why}); the same command goes on") if rays else error
-            self._done.put(told)
+            failure = (
+                InfrastructureError(f"the Ray cluster failed ({why}); the same command resumes") if rays else error
+            )
+            self._done.put(failure)
 
     def _fill(self, members: list[Member]) -> None:
-        """Give jobs to nodes with free CPUs, unless results pile up because nobody takes them."""
+        """Give jobs to nodes with free CPUs, unless results pile up because the caller is slower."""
         need = max(job.limits.cores for job in self._jobs)
         slots = sum(min(member.cpus // need, member.slots or member.cpus) for member in members)
         while self._waiting and self._done.qsize() < 4 * slots:
@@ -165,8 +167,8 @@ class Work:
             bare = Job(**{**job.__dict__, "data": {}})  # paths of this machine mean nothing on another
             names = {name: self._data[str(path)] for name, path in job.data.items()}
             patience = 2 * self._runs * job.limits.seconds + GRACE_SECONDS
-            ticket = member.actor.run.remote(bare, names)
-            self._running[ticket] = Running(index, member, time.monotonic() + patience)
+            future = member.actor.run.remote(bare, names)
+            self._running[future] = Running(index, member, time.monotonic() + patience)
             member.take(job.limits.cores)
 
     def _place(self, index: int, members: list[Member]) -> Member | None:
@@ -174,13 +176,13 @@ class Work:
         need = self._jobs[index].limits.cores
         room = [one for one in members if not one.gone and one.room(need) > 0]
 
-        def worth(one: Member) -> tuple[bool, int]:
+        def suitability(one: Member) -> tuple[bool, int]:
             return one.name not in self._lost.get(index, ()), one.cpus - one.used
 
         sound = [one for one in room if one.broken < BROKEN_BOXES]
         if not sound and any(one.broken < BROKEN_BOXES for one in members):
             return None  # better wait for a sound one
-        return max(sound or room, key=worth, default=None)
+        return max(sound or room, key=suitability, default=None)
 
     def _collect(self) -> None:
         if not self._running:
@@ -188,29 +190,29 @@ class Work:
             return
         ray = next(iter(self._running.values())).member.ray
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=WAIT_SECONDS)
-        for ticket in ready:
-            running = self._running.pop(ticket)
+        for future in ready:
+            running = self._running.pop(future)
             running.member.give_back(self._jobs[running.index].limits.cores)
             try:
-                result = ray.get(ticket)
+                result = ray.get(future)
             except ray.exceptions.RayTaskError as error:
                 raise error.cause if isinstance(error.cause, Exception) else error from None
             except ray.exceptions.RayError as error:  # the node, its worker or the object is gone
-                self._lose(running, type(error).__name__)
-                self._again(running, f"the node that ran it was lost ({type(error).__name__})", None)
+                self._mark_lost(running, type(error).__name__)
+                self._retry(running, f"the node that ran it was lost ({type(error).__name__})", None)
             else:
-                self._take(running, result)
+                self._accept(running, result)
 
-    def _take(self, running: Running, result: Result) -> None:
+    def _accept(self, running: Running, result: Result) -> None:
         failed = result.status == "sandbox-failure"
         running.member.broken = running.member.broken + 1 if failed else 0
         if failed:
-            self._again(running, result.message, result)
+            self._retry(running, result.message, result)
         else:
             self._done.put((running.index, result))
 
-    def _again(self, running: Running, why: str, result: Result | None) -> None:
-        """To the front of the queue, or a failure that nobody is charged for when it was tried often enough."""
+    def _retry(self, running: Running, why: str, result: Result | None) -> None:
+        """To the front of the queue, or a sandbox failure (not charged) when it was tried often enough."""
         before = self._lost.setdefault(running.index, [])
         before.append(running.member.name)
         if len(before) <= self._retries:
@@ -218,20 +220,30 @@ class Work:
             self._waiting.appendleft(running.index)
             return
         clock = self._jobs[running.index].clock or "wall"
-        failure = Result("sandbox-failure", 0.0, 0.0, 0, "", "", {}, message=why, clock=clock)
+        failure = Result(
+            status="sandbox-failure",
+            seconds=0.0,
+            cpu_seconds=0.0,
+            peak_memory_bytes=0,
+            stdout="",
+            stderr="",
+            files={},
+            message=why,
+            clock=clock,
+        )
         self._done.put((running.index, result or failure))
 
     def _give_up(self) -> None:
         """Nodes that have said nothing for far too long are lost nodes."""
         now = time.monotonic()
-        for ticket in [ticket for ticket, running in self._running.items() if running.deadline < now]:
-            running = self._running.pop(ticket)
+        for future in [future for future, running in self._running.items() if running.deadline < now]:
+            running = self._running.pop(future)
             running.member.give_back(self._jobs[running.index].limits.cores)
-            self._lose(running, "it fell silent")
+            self._mark_lost(running, "it stopped responding")
             running.member.end()
-            self._again(running, "the node that ran it fell silent", None)
+            self._retry(running, "the node that ran it stopped responding", None)
 
     @staticmethod
-    def _lose(running: Running, why: str) -> None:
+    def _mark_lost(running: Running, why: str) -> None:
         member = running.member
         member.gone, member.lost, member.dropped = True, member.lost or why, member.dropped + 1

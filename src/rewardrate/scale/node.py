@@ -16,7 +16,7 @@ from rewardrate import __version__
 from rewardrate.environments.mle.prompts import PACKAGES
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Job, Pool, Result, cores
-from rewardrate.scale.shipping import Piece, Shelf
+from rewardrate.scale.shipping import DataStore, Piece
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -67,19 +67,19 @@ class Node:
     def __init__(self, settings: Mapping[str, Any], asking: Homes) -> None:
         self._pool = Pool(**settings)
         self._asking, self._here = asking, Homes.here()
-        self._shelf = Shelf()
+        self._store = DataStore()
 
     def about(self) -> About:
         """Version of the package, how many cores scripts may have here, and what they can import."""
         return About(__version__, len(cores.usable()), script_packages())
 
-    def put(self, name: str, parcel: Sequence[Piece]) -> None:
+    def put(self, name: str, chunk: Sequence[Piece]) -> None:
         """Pieces of the data called `name`."""
-        self._shelf.put(name, parcel)
+        self._store.put(name, chunk)
 
-    def seal(self, name: str) -> None:
+    def complete(self, name: str) -> None:
         """The data called `name` are complete."""
-        self._shelf.seal(name)
+        self._store.complete(name)
 
     def run(self, job: Job, data: Mapping[str, str]) -> Result:
         """Run one job; `data` says under which digest its data lie here. Paths to hide are given this machine's names.
@@ -88,7 +88,7 @@ class Node:
         """
         self._has(job)
         hide = sorted({moved for path in job.hide for moved in self._asking.moved(path, self._here)})
-        paths = {name: self._shelf.path(content) for name, content in data.items()}
+        paths = {name: self._store.path(content) for name, content in data.items()}
         (result,) = self._pool.run([replace(job, data=paths, hide=hide)])
         return result
 
@@ -105,4 +105,4 @@ class Node:
     def close(self) -> None:
         """Give everything back."""
         self._pool.close()
-        self._shelf.close()
+        self._store.close()

@@ -14,7 +14,15 @@ from rewardrate.training.buffer import Solution
 from rewardrate.training.pricer import Priced
 from rewardrate.training.recipe import Recipe
 
-MISSING = Outcome(False, 0.0, None, FLOOR_SECONDS, "it never came back", SANDBOX_FAILURE, "")
+MISSING = Outcome(
+    valid=False,
+    reward=0.0,
+    score=None,
+    seconds=FLOOR_SECONDS,
+    message="it never came back",
+    status=SANDBOX_FAILURE,
+    code="",
+)
 
 
 class PricedBatch:

@@ -39,7 +39,7 @@ class RayExecutor(Executor):
     machine every script owns its cores (sandbox.cores).
 
     A node that is lost takes its running attempts with it: each is run again elsewhere, `retries` times, and then is a
-    "sandbox-failure", which nobody is charged for. A node that joins is used from then on. `patience_seconds`: how
+    "sandbox-failure", which is not charged. A node that joins is used from then on. `patience_seconds`: how
     long to wait while no node is there; then InfrastructureError.
     """
 
@@ -108,7 +108,14 @@ class RayExecutor(Executor):
         self._looked = 0.0
         need = max(job.limits.cores for job in priced)
         runs = 1 + self._settings["repeats"]
-        work = Work(priced, data, lambda: self._nodes(need, data), self.retries, self.patience_seconds, runs)
+        work = Work(
+            jobs=priced,
+            data=data,
+            nodes=lambda: self._nodes(need, data),
+            retries=self.retries,
+            patience_seconds=self.patience_seconds,
+            runs=runs,
+        )
         try:
             with contextlib.closing(work.results()) as ended:
                 yield from ended
@@ -151,9 +158,9 @@ class RayExecutor(Executor):
                 if member.gone or member.lost or self._outgrown(member, cpus[name], need):
                     self._report_lost(self._members.pop(name))
                     member.end()
-            self._welcome(cpus, need)
+            self._add_nodes(cpus, need)
             for member in self._members.values():
-                self._supply(member, need, data)
+                self._prepare(member, need, data)
         return [member for member in self._members.values() if member.ready and not member.gone]
 
     def _slots(self, cpus: int, need: int) -> int:
@@ -165,7 +172,7 @@ class RayExecutor(Executor):
         small = member.cpus < need or member.reserved < self._slots(cpus, need) * need
         return member.ready and not member.used and small
 
-    def _welcome(self, cpus: Mapping[str, int], need: int) -> None:
+    def _add_nodes(self, cpus: Mapping[str, int], need: int) -> None:
         """Start our part on nodes that are new, with the CPUs that their slots need."""
         self._largest = max(self._largest, *cpus.values(), 0)
         if 0 < self._largest < need:  # a larger one that was lost, or none so far, is waited for
@@ -182,20 +189,20 @@ class RayExecutor(Executor):
             made = actor.remote(self._settings, Homes.here())
             self._members[name] = Member(self._ray, name, taken, made, self.slots)
 
-    def _supply(self, member: Member, need: int, data: Mapping[str, str]) -> None:
-        """Make a node ready in a thread of its own: greet it, and send it the data that it lacks."""
+    def _prepare(self, member: Member, need: int, data: Mapping[str, str]) -> None:
+        """Make a node ready in a thread of its own: check it, and send it the data that it lacks."""
         missing = {name: path for path, name in data.items() if name not in member.holds}
         if member.busy or (member.ready and not missing):
             return
         member.ready, member.busy = False, True
 
-        def supply() -> None:
+        def prepare() -> None:
             try:
-                self._greet(member, need)
+                self._check_node(member, need)
                 for name, path in missing.items():
-                    for parcel in shipping.pieces(Path(path)):
-                        self._ray.get(member.actor.put.remote(name, parcel))
-                    self._ray.get(member.actor.seal.remote(name))
+                    for chunk in shipping.pieces(Path(path)):
+                        self._ray.get(member.actor.put.remote(name, chunk))
+                    self._ray.get(member.actor.complete.remote(name))
                     member.holds.add(name)
                 member.ready = not member.gone
             except Exception as error:  # a node that cannot be made ready is a lost one, whatever the reason
@@ -203,9 +210,9 @@ class RayExecutor(Executor):
             finally:
                 member.busy = False
 
-        threading.Thread(target=supply, name=f"supply-{member.name[:12]}", daemon=True).start()
+        threading.Thread(target=prepare, name=f"prepare-{member.name[:12]}", daemon=True).start()
 
-    def _greet(self, member: Member, need: int) -> None:
+    def _check_node(self, member: Member, need: int) -> None:
         about = self._ray.get(member.actor.about.remote())
         if about.version != __version__:
             self._left_out[member.name] = 0

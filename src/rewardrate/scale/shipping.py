@@ -47,20 +47,20 @@ def digest(source: Path) -> str:
 
 
 def pieces(source: Path) -> Iterator[list[Piece]]:
-    """Everything below `source`, in parcels of at most `PIECE_BYTES` of content."""
-    parcel: list[Piece] = []
+    """Everything below `source`, in chunks of at most `PIECE_BYTES` of content."""
+    chunk: list[Piece] = []
     held = 0
     for piece in _all(source):
-        if parcel and held + len(piece.content) > PIECE_BYTES:
-            yield parcel
-            parcel, held = [], 0
-        parcel.append(piece)
+        if chunk and held + len(piece.content) > PIECE_BYTES:
+            yield chunk
+            chunk, held = [], 0
+        chunk.append(piece)
         held += len(piece.content)
-    if parcel:
-        yield parcel
+    if chunk:
+        yield chunk
 
 
-class Shelf:
+class DataStore:
     """Data that have arrived on this machine, by digest; gone with the process that holds them."""
 
     def __init__(self) -> None:
@@ -69,10 +69,10 @@ class Shelf:
         self.folder.chmod(0o711)  # scripts run as another user, who must get through but need not look around
         self._end = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
-    def put(self, name: str, parcel: Iterable[Piece]) -> None:
+    def put(self, name: str, chunk: Iterable[Piece]) -> None:
         """Add pieces to the data that will be called `name`."""
         home = self.folder / f"{name}.part"
-        for piece in parcel:
+        for piece in chunk:
             path = home / piece.path if piece.path else home
             if piece.kind == "folder":
                 path.mkdir(exist_ok=True)
@@ -85,7 +85,7 @@ class Shelf:
                     file.write(piece.content)
                 path.chmod(0o644)
 
-    def seal(self, name: str) -> None:
+    def complete(self, name: str) -> None:
         """All pieces are there: from now on the data can be used. OSError if they are not what was sent."""
         home = self.folder / f"{name}.part"
         if digest(home) != name:

@@ -69,7 +69,15 @@ class PricedReward:
         rows = check_rows(reward, seconds, valid, "zero")
         flags = [True] * len(rows.reward) if valid is None else valid
         outcomes = [
-            Outcome(bool(ok), float(earned), None, float(took), "", "ok" if ok else "error", "")
+            Outcome(
+                valid=bool(ok),
+                reward=float(earned),
+                score=None,
+                seconds=float(took),
+                message="",
+                status="ok" if ok else "error",
+                code="",
+            )
             for earned, took, ok in zip(rows.reward, rows.seconds, flags, strict=True)
         ]
         pricer = self.pricer or self._made(len(outcomes))

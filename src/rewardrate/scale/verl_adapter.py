@@ -171,16 +171,16 @@ class BufferPrompts(Dataset[dict[str, Any]]):
             remedy = "raise it, or lower environment.prompt_tokens of the recipe"
             rule = f"a prompt has {len(tokens)} tokens"
             raise InputError("data.max_prompt_length", self.config.max_prompt_length, rule, remedy)
-        told = None
+        origin = None
         if parent is not None:
-            told = {"code": parent.code, "message": parent.message, "attempt": parent.number, "seed": parent.seed}
+            origin = {"code": parent.code, "message": parent.message, "attempt": parent.number, "seed": parent.seed}
         return {
             "raw_prompt": chat,
             "index": place,
             "agent_name": NAME,
             "data_source": self.batch.recipe.task,
             "reward_model": {"ground_truth": ""},
-            "extra_info": {"place": place, "parent": json.dumps(told)},
+            "extra_info": {"place": place, "parent": json.dumps(origin)},
             "dummy_tensor": torch.tensor([0], dtype=torch.uint8),
         }
 
@@ -191,7 +191,7 @@ class BufferPrompts(Dataset[dict[str, Any]]):
         return {NAME: json.dumps(self.batch.state_dict())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of verl."""
+        """Resume from a checkpoint of verl."""
         if NAME not in state:
             rule = "it was saved by another dataset"
             raise InputError("data.pt", sorted(state), rule, "start anew: trainer.resume_mode=disable")
@@ -239,17 +239,26 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
             reply = await asyncio.wait_for(call, patience)  # scripts have the sandbox's own limits
             wrote = time.monotonic() - begun
             outcome = await self._execute(reply.token_ids, given)
-        except Exception as error:  # verl would drop the row; so it is told instead, and charged to nobody
+        except Exception as error:  # verl would drop the row; so the row says so instead, and is not charged
             log.exception("an attempt could not be made")
             outcome = dataclasses.replace(MISSING, message=f"{type(error).__name__}: {error}"[:300])
-            told = self._told(kwargs, [], outcome, chain, time.monotonic() - begun)
-            return self._output(prompt_ids or [0], [0], blank, outcome, told, {})
-        told = self._told(kwargs, reply.token_ids, outcome, chain, wrote)
+            encoded = self._encoded(kwargs, [], outcome, chain, time.monotonic() - begun)
+            return self._output(
+                prompt=prompt_ids or [0], tokens=[0], logprobs=blank, outcome=outcome, encoded=encoded, extra={}
+            )
+        encoded = self._encoded(kwargs, reply.token_ids, outcome, chain, wrote)
         tokens = list(reply.token_ids[: self.rollout_config.response_length])
         logprobs = list(reply.log_probs[: len(tokens)]) if reply.log_probs else None
         if not tokens:
             tokens, logprobs = [0], blank
-        return self._output(prompt_ids, tokens, logprobs, outcome, told, reply.extra_fields)
+        return self._output(
+            prompt=prompt_ids,
+            tokens=tokens,
+            logprobs=logprobs,
+            outcome=outcome,
+            encoded=encoded,
+            extra=reply.extra_fields,
+        )
 
     async def _execute(self, token_ids: Sequence[int], given: Mapping[str, Any]) -> Outcome:
         environment, threads = _agent_environment(read_recipe(self.data_config), self.tokenizer)
@@ -267,12 +276,12 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
         )
         return text
 
-    def _told(
+    def _encoded(
         self, asked: Mapping[str, Any], token_ids: Sequence[int], outcome: Outcome, chain: int, wrote: float
     ) -> str:
-        """What the sampler is told of the attempt; `_row` reads it."""
+        """The attempt as JSON for the sampler; `_row` reads it."""
         tokens = [int(token) for token in token_ids[: self.rollout_config.response_length]]
-        told = {
+        found = {
             "chain": chain,
             "outcome": dataclasses.asdict(outcome),
             "prompt": [{name: str(turn[name]) for name in ("role", "content")} for turn in asked["raw_prompt"]],
@@ -281,7 +290,7 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
             "tokens": tokens,
             "seconds": wrote,
         }
-        return json.dumps(told)
+        return json.dumps(found)
 
     def _output(
         self,
@@ -289,13 +298,13 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
         tokens: list[int],
         logprobs: list[float] | None,
         outcome: Outcome,
-        told: str,
+        encoded: str,
         extra: Mapping[str, Any],
     ) -> Any:
         mine = {
             "turn_scores": [],
             "tool_rewards": [],
-            NAME: told,
+            NAME: encoded,
             "reward_extra_info": {"score": outcome.reward, "seconds": outcome.seconds},
         }
         return AgentLoopOutput(
@@ -305,7 +314,7 @@ class SandboxAgent(AgentLoopBase):  # type: ignore[misc]
             response_logprobs=logprobs,
             reward_score=outcome.reward,
             num_turns=2,
-            metrics={"generate_sequences": json.loads(told)["seconds"], "tool_calls": outcome.wall_seconds},
+            metrics={"generate_sequences": json.loads(encoded)["seconds"], "tool_calls": outcome.wall_seconds},
             extra_fields={**extra, **mine},
         )
 
@@ -334,7 +343,7 @@ class PricedSampler(ReplayBuffer):  # type: ignore[misc]
         if silent > _Here.silence_seconds:
             waits = len(self.running_keys[partition_id]) + len(self.pending_keys[partition_id])
             rule = f"no attempt ended for {silent:.0f} s and {waits} prompts wait: an agent worker may be gone"
-            raise InfrastructureError(f"{rule}; the same command goes on from the last checkpoint")
+            raise InfrastructureError(f"{rule}; the same command resumes from the last checkpoint")
         return float(super()._wait_for_next_poll(partition_id, last_debug_time))
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, Any]]:
@@ -412,11 +421,11 @@ def _price(batch: PricedBatch, rows: Sequence[Row | None]) -> Priced:
 
 
 def _row(fields: Any) -> Row:
-    told = json.loads(fields[NAME])
-    parent = told["parent"] or {"code": None, "attempt": None, "seed": ""}
-    proposal = Proposal(told["reply"], reply_tokens=tuple(told["tokens"]), seconds=told["seconds"])
-    origin = Origin(told["prompt"], parent["attempt"], parent["seed"])
-    return Row(told["chain"], Outcome(**told["outcome"]), proposal, origin, parent["code"])
+    found = json.loads(fields[NAME])
+    parent = found["parent"] or {"code": None, "attempt": None, "seed": ""}
+    proposal = Proposal(found["reply"], reply_tokens=tuple(found["tokens"]), seconds=found["seconds"])
+    origin = Origin(found["prompt"], parent["attempt"], parent["seed"])
+    return Row(found["chain"], Outcome(**found["outcome"]), proposal, origin, parent["code"])
 
 
 def _plain(column: Any) -> list[Any]:

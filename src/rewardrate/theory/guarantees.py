@@ -52,7 +52,7 @@ class Bounds:
         [(1 - R gamma / (1 + gamma)) rho* - (chi / (1 + gamma))^(k-2) rho_max,  (1 + gamma) rho*]
         """
         if k < 2:
-            raise InputError("k", k, "theorem 1 speaks of k >= 2")
+            raise InputError("k", k, "theorem 1 needs k >= 2")
         if not 0 <= gamma <= 1:
             raise InputError("gamma", gamma, "it must lie in [0, 1]")
         low = (1 - self.R * gamma / (1 + gamma)) * self.rho_star - (self.chi / (1 + gamma)) ** (k - 2) * self.rho_max
@@ -62,7 +62,7 @@ class Bounds:
         """Theorem 2: rho* - (running average after k steps) <= (rho* - start) e^(1-chi) (k+1)^-(1-chi)."""
         self._check_start(start)
         if k < 1:
-            raise InputError("k", k, "theorem 2 speaks of k >= 1")
+            raise InputError("k", k, "theorem 2 needs k >= 1")
         c = self.delta_min / self.delta_max  # 1 - chi, without the rounding
         return (self.rho_star - start) * math.exp(c * (1 - math.log(k + 1)))
 

@@ -51,7 +51,7 @@ class RepricedRewards:
         assert earned.shape == seconds.shape == (self.n_envs,)
         _check_reward(reward, earned, rates * seconds)
         self.earned[self.pos], self.seconds[self.pos], self.rate = earned, seconds, float(rates[-1])
-        super().add(obs, next_obs, action, reward, done, infos)  # type: ignore[misc]
+        super().add(obs=obs, next_obs=next_obs, action=action, reward=reward, done=done, infos=infos)  # type: ignore[misc]
 
     def sample(self, *args: Any, **kwargs: Any) -> Any:
         """Sample steps, charged at the present price."""

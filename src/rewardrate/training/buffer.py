@@ -49,7 +49,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class LargeEdits:
-    """Slots kept for children of large edits, so that small changes do not crowd out bold ones. Paper, section 4.3."""
+    """Slots kept for children of large edits, so that small changes do not crowd out large ones. Paper, section 4.3."""
 
     share: Annotated[float, Between(0, 1)] = 0.5
     "Of the selected solutions."
@@ -142,12 +142,12 @@ class SolutionBuffer:
         count = at_least("count", count, 0)
         large: list[Solution] = []
         if self.large is not None:
-            bold = [solution for solution in self._ranked if solution.changed_lines >= self.large.lines]
-            large = _cycled(bold, round(self.large.share * count))
+            edits = [solution for solution in self._ranked if solution.changed_lines >= self.large.lines]
+            large = _cycled(edits, round(self.large.share * count))
         return large + _cycled(self._ranked, count - len(large))
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on, as plain JSON."""
+        """Everything needed to resume, as plain JSON."""
         solutions = [_state(solution) for solution in self._ranked]
         settings: dict[str, Any] = {"capacity": self.capacity, "copies": self.copies}
         if self.large is not None:
@@ -155,7 +155,7 @@ class SolutionBuffer:
         return {"settings": settings, "solutions": solutions}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; one with other settings or damaged is refused and nothing is changed."""
+        """Resume from a saved state; one with other settings or damaged is refused and nothing is changed."""
         mine = self.state_dict()["settings"]
         if not isinstance(state, Mapping) or state.get("settings") != mine:
             saved = state.get("settings") if isinstance(state, Mapping) else state
@@ -188,10 +188,6 @@ def _state(solution: Solution) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in plain or value != plain[name]}
 
 
-def _restored(state: Mapping[str, Any]) -> Solution:
-    return _checked(Solution(**{OLD.get(name, name): value for name, value in state.items()}))
-
-
 def _newest_of_each(solutions: list[Solution]) -> list[Solution]:
     """One solution per code: the latest attempt's, with the best reward any of them had."""
     newest: dict[str, Solution] = {}
@@ -207,7 +203,19 @@ def _newest_of_each(solutions: list[Solution]) -> list[Solution]:
 
 def _solution(attempt: int, outcome: Outcome, step: int, ranking: float | None, lines: int) -> Solution:
     reward, seconds = outcome.reward, outcome.seconds
-    return _checked(Solution(attempt, outcome.code, outcome.message, reward, seconds, step, reward, ranking, lines))
+    return _checked(
+        Solution(
+            attempt=attempt,
+            code=outcome.code,
+            message=outcome.message,
+            reward=reward,
+            seconds=seconds,
+            step=step,
+            record=reward,
+            ranking_reward=ranking,
+            changed_lines=lines,
+        )
+    )
 
 
 def _checked(solution: Solution) -> Solution:

@@ -30,7 +30,7 @@ PROJECT = "rewardrate"
 
 
 class Logger(Protocol):
-    """A program that draws numbers by step. It may fail at any call: the run goes on without it."""
+    """A program that draws numbers by step. It may fail at any call: the run continues without it."""
 
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
         """The numbers of one step."""
@@ -155,14 +155,14 @@ KINDS: dict[Name, type[TensorBoard] | type[WeightsAndBiases] | type[MLflow]] = {
 }
 
 
-class Copyist(threading.Thread):
+class LoggerThread(threading.Thread):
     """Copies rows to one logger as they come; after its first failure it stops and `failure` says why."""
 
     def __init__(self, name: Name, folder: Path, settings: Mapping[str, Any]) -> None:
         super().__init__(name=f"logger {name}", daemon=True)
         self.kind, self.folder, self.settings = name, folder, settings
         self.failure = ""
-        self.told = False
+        self.reported = False
         self._rows: queue.SimpleQueue[tuple[int, Mapping[str, float]] | None] = queue.SimpleQueue()
         try:
             self.mark = Mark.read(folder / "loggers" / f"{name}.json")
@@ -206,46 +206,46 @@ class Loggers:
         self, names: Iterable[Name], record: RunLog, settings: Mapping[str, Any], patience: float = 30.0
     ) -> None:
         self.record, self.patience = record, patience
-        self.copyists = [Copyist(name, record.folder, settings) for name in dict.fromkeys(names)]
+        self.threads = [LoggerThread(name, record.folder, settings) for name in dict.fromkeys(names)]
 
     def __enter__(self) -> Self:
-        for copyist in self.copyists:
-            copyist.start()
+        for thread in self.threads:
+            thread.start()
         self.follow()
         return self
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(Exception):
             self.follow()
-        for copyist in self.copyists:
-            copyist.finish()
+        for thread in self.threads:
+            thread.finish()
         end = time.monotonic() + self.patience
-        for copyist in self.copyists:
-            copyist.join(max(0.0, end - time.monotonic()))
-            if copyist.is_alive():
-                copyist.failure = f"it did not finish within {self.patience:g} seconds"
-        self._tell()
+        for thread in self.threads:
+            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                thread.failure = f"it did not finish within {self.patience:g} seconds"
+        self._report_failures()
 
     def follow(self) -> None:
         """Hand every logger the steps it has not been handed yet."""
-        self._tell()
-        at_work = [copyist for copyist in self.copyists if not copyist.failure]
-        if not at_work:
+        self._report_failures()
+        working = [thread for thread in self.threads if not thread.failure]
+        if not working:
             return
         for row in self.record.steps():
-            behind = [copyist for copyist in at_work if copyist.handed < row.step]
+            behind = [thread for thread in working if thread.handed < row.step]
             if behind:
                 numbers = curves(row, self.record.attempts(row.step))
-                for copyist in behind:
-                    copyist.hand(row.step, numbers)
+                for thread in behind:
+                    thread.hand(row.step, numbers)
 
-    def _tell(self) -> None:
-        for copyist in self.copyists:
-            if copyist.failure and not copyist.told:
-                copyist.told = True
-                log.warning("the logger %s is off: %s", copyist.kind, copyist.failure)
+    def _report_failures(self) -> None:
+        for thread in self.threads:
+            if thread.failure and not thread.reported:
+                thread.reported = True
+                log.warning("the logger %s is off: %s", thread.kind, thread.failure)
                 with contextlib.suppress(Exception):
-                    self.record.note("logger", f"{copyist.kind} is off: {copyist.failure}")
+                    self.record.note("logger", f"{thread.kind} is off: {thread.failure}")
 
 
 def curves(row: StepRow, attempts: Sequence[AttemptRow]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Algorithm 1: propose, execute, price a second, learn; killed at any moment, it goes on as if nothing had happened."""
+"""Algorithm 1: propose, execute, price a second, learn; killed at any moment, it resumes exactly."""
 
 from __future__ import annotations
 

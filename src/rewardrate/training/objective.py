@@ -1,4 +1,4 @@
-"""What an attempt is worth to the learner: the two arms of the experiment."""
+"""The reward that the learner gets for an attempt: the two arms of the experiment."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Slots:
     executor: str = "pool"
     "Where scripts run: pool is this machine, ray a cluster (docs/ray.md); or one that an installed package offers."
     address: str = ""
-    "Of the cluster: host:port, or auto for the one on this machine. May change while a run goes on."
+    "Of the cluster: host:port, or auto for the one on this machine. May change when a run resumes."
 
     def __post_init__(self) -> None:
         if self.executor == "pool":
@@ -136,7 +136,7 @@ class Recipe:
     checkpoint_every: Annotated[int, AtLeast(1)] = 5
     "Steps between checkpoints."
     loggers: tuple[Name, ...] = ()
-    "Where its curves are drawn as well: tensorboard, wandb (offline), mlflow. May change while a run goes on."
+    "Where its curves are drawn as well: tensorboard, wandb (offline), mlflow. May change when a run resumes."
     seed: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:

@@ -47,7 +47,7 @@ def open_run(
 
 
 def _same_engine(engine: str, log: RunLog, another: str) -> None:
-    """Refuse to go on with the weights of another engine."""
+    """Refuse to resume with the weights of another engine."""
     kept = log.about().get(ENGINE, "")
     if kept != engine:
         rule = f"the run in {log.folder} was begun by {kept or 'rewardrate train'}"
@@ -55,7 +55,7 @@ def _same_engine(engine: str, log: RunLog, another: str) -> None:
 
 
 def _same(recipe: Recipe, log: RunLog, another: str) -> None:
-    """Refuse to go on with another recipe than the run began with; the first setting that differs is named."""
+    """Refuse to resume with another recipe than the run began with; the first setting that differs is named."""
     kept = config.leaves(asdict(config.build(Recipe, config.read_toml(log.folder / "config.toml"))))
     mine = config.leaves(asdict(recipe))
     for name in sorted(set(kept) | set(mine)):

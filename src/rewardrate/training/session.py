@@ -65,12 +65,12 @@ def train(
 
 
 def _both(on_step: Callable[[Step], None] | None, loggers: Loggers) -> Callable[[Step], None]:
-    def told(step: Step) -> None:
+    def both(step: Step) -> None:
         if on_step is not None:
             on_step(step)
         loggers.follow()
 
-    return told
+    return both
 
 
 def _evaluate_best(environment: Environment, log: RunLog) -> None:

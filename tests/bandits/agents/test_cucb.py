@@ -114,7 +114,7 @@ def test_bad_constants_are_refused(arguments, words):
     assert words in str(error.value)
 
 
-def test_a_search_that_ran_out_of_budget_is_told(caplog, monkeypatch):
+def test_a_search_that_ran_out_of_budget_is_reported(caplog, monkeypatch):
     monkeypatch.setattr(CUCB, "unproven_steps", lambda self, state: 3)
     simulate(World("E1", 5, 4), CUCB(0.1, 0.1), range(2), 50)
     assert "6 of 100 steps rest on a price that was not proved to be the largest (E1, K = 5, |X| = 4)" in caplog.text

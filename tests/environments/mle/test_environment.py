@@ -48,7 +48,7 @@ def test_it_is_an_environment(environment):
     assert environment.limit_seconds == 60
 
 
-def test_a_good_script_earns_its_gain_and_is_told_score_and_seconds(environment, task):
+def test_a_good_script_earns_its_gain_and_gets_score_and_seconds(environment, task):
     outcome = one(environment, ONE_MEASURE)
     assert outcome.valid
     assert outcome.status == "ok"

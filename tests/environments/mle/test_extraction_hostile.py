@@ -1,4 +1,4 @@
-"""Replies as nobody should write them: long, deep, odd, random. Each is answered at once, and in one line."""
+"""Replies that no model should write: long, deep, odd, random. Each is answered at once, and in one line."""
 
 import ast
 import random

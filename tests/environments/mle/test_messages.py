@@ -30,7 +30,7 @@ def stderr_of(code, tmp_path):
         ("raise ValueError('a' * 1000)\n", "ValueError at line 1 (`raise ValueError('a' * 1000)`): aaaa"),
     ],
 )
-def test_the_error_of_a_real_script_is_told_by_type_line_and_source(code, said, tmp_path):
+def test_the_error_of_a_real_script_is_reported_by_type_line_and_source(code, said, tmp_path):
     stderr, returned = stderr_of(code, tmp_path)
     told = crash(code, stderr, returned)
     assert told.startswith(said)

@@ -52,7 +52,7 @@ def test_a_failing_prepare_leaves_the_old_data_and_no_rest(own):
     assert left == {"prepared", "raw", ".lock"}
 
 
-def test_a_prepare_that_forgets_a_file_is_told_which(own):
+def test_a_prepare_that_forgets_a_file_is_reported_which(own):
     (own.folder / "prepare.py").write_text(
         "def prepare(raw, public, private):\n    (public / 'a.csv').write_text('x')\n"
     )

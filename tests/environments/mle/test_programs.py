@@ -41,7 +41,7 @@ def test_files_of_the_standard_library_are_programs_of_few_steps(path):
         ("x" * 100_001, "it has 100001 characters, more than 100000"),
     ],
 )
-def test_what_does_not_compile_is_told_in_a_few_words(code, why):
+def test_what_does_not_compile_is_reported_in_a_few_words(code, why):
     found = parsed(code)
     assert isinstance(found, str)
     assert why.lower() in found.lower()
@@ -133,7 +133,7 @@ def test_steps_are_one_a_node_where_nothing_is_repeated():
     assert compiler_steps(ast.parse("a = b\n" * 1_000)) == 1 + 3 * 1_000
 
 
-def test_fewer_steps_may_be_allowed_and_those_taken_are_told():
+def test_fewer_steps_may_be_allowed_and_those_taken_are_reported():
     tree, steps = weighed("x = y\n", 10)
     assert isinstance(tree, ast.Module)
     assert steps == 4

@@ -26,7 +26,7 @@ def test_the_snippet_says_rows_columns_types_and_values(task):
         ([True, False, True, True], "c (bool) is true in 75.0%"),
     ],
 )
-def test_a_column_is_told_by_its_kind(values, said):
+def test_a_column_is_reported_by_its_kind(values, said):
     told = schema._column("c", pd.Series(values))
     assert told.startswith(said)
     assert len(told) < 200

@@ -200,9 +200,14 @@ class Alone(Pool):
         return super().run(jobs)
 
 
+def script(race):
+    """The honest script; its model is saved for one call of all windows, for every call takes a process of its own."""
+    return cheated(race.baseline, [("shape = (16, SEQUENCE)", "shape = (VAL_TOKENS // SEQUENCE, SEQUENCE)")])
+
+
 def judged(race, names, kind):
     """The verdicts on the honest script, which must be good, and on cheats, none of which may be."""
-    codes = [race.baseline, *(cheated(race.baseline, CHEATS[name][0]) for name in names)]
+    codes = [script(race), *(cheated(script(race), CHEATS[name][0]) for name in names)]
     with kind(2, repeats=0, clock="warm", warm_imports=WARM) as pool:
         honest, *found = Referee(race, pool).run(codes, numbers=[1] * len(codes))
     is_believed(honest, race)

@@ -35,19 +35,19 @@ def test_free_gpus_are_no_trouble(tool):
     assert devices.trouble(GPU, 0.0) == ""
 
 
-def test_gpus_that_others_hold_are_told(tool):
+def test_gpus_that_others_hold_are_reported(tool):
     tool("GPU-a, 3\\nGPU-b, 45500\\n")
     assert devices.trouble(GPU, 0.0) == "others hold memory (GPU 1: 45500 MiB)"
 
 
-def test_too_few_gpus_or_a_tool_that_fails_are_told(tool):
+def test_too_few_gpus_or_a_tool_that_fails_are_reported(tool):
     tool("GPU-a, 3\\n")
     assert "1 GPUs answer, and the race needs 2" in devices.busy(2)
     tool("", 9)
     assert "0 GPUs answer" in devices.busy(1)
 
 
-def test_no_tool_is_told(tmp_path, monkeypatch):
+def test_no_tool_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "no nvidia-smi" in devices.busy(1)
 

@@ -17,7 +17,7 @@ import race_shards  # noqa: E402
 from rewardrate.environments.speedrun import recompute, reevaluation, shards  # noqa: E402
 from rewardrate.environments.speedrun.data import HIDDEN  # noqa: E402
 from rewardrate.environments.speedrun.race import load  # noqa: E402
-from rewardrate.environments.speedrun.reevaluation import Claim, Order  # noqa: E402
+from rewardrate.environments.speedrun.reevaluation import Claim, Recomputation  # noqa: E402
 from rewardrate.environments.speedrun.referee import Referee  # noqa: E402
 from rewardrate.sandbox import Result  # noqa: E402
 
@@ -175,7 +175,7 @@ def finding(race, folder, module, shape=SHAPE):
     claim = Claim(60, answer.get("open_loss", 0.0), b"", final=True)
     files = {"answer.json": json.dumps([answer]).encode()}
     return reevaluation.read(
-        race, Order(None, (claim,), "answer.json", False), Result("ok", 1, 1, 1, "", "", files, "")
+        race, Recomputation(None, (claim,), "answer.json", False), Result("ok", 1, 1, 1, "", "", files, "")
     )
 
 

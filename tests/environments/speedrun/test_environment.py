@@ -72,7 +72,7 @@ def test_the_static_judge_can_be_switched_off_where_something_else_judges(rules)
             (outcome,) = made.execute([reply(rules, "no reduction")])
             assert outcome.status == "modified"
             assert words in outcome.message
-    with pytest.raises(InputError, match=r"static_judge.*nobody would judge.*\[environment.votes\]"):
+    with pytest.raises(InputError, match=r"static_judge.*nothing would judge.*\[environment.votes\]"):
         speedrun(believed, static_judge="off")
     assert speedrun(rules, static_judge="off").settings.votes is None, "the referee recomputes the loss"
 
@@ -102,7 +102,7 @@ def test_a_dead_implementer_stops_the_run_and_one_bad_row_does_not(rules):
     assert [one.charged for one in outcomes] == [False, True]
 
 
-def test_a_modified_vote_refuses_and_no_vote_is_nobody_s_fault(rules):
+def test_a_modified_vote_refuses_and_without_a_vote_it_is_not_charged(rules):
     with wild('{"verdict": "modified", "reason": "it is"}') as server:
         made = speedrun(rules, votes=VoteSettings(server.url, "judge", parallel=1, **QUICK))
         (outcome,) = made.execute([reply(rules, "momentum")])

@@ -35,7 +35,7 @@ TAKEN = (
 
 
 @pytest.mark.parametrize("path", TAKEN.split())
-def test_files_that_others_read_or_that_cannot_be_told(path):
+def test_files_that_others_read_or_that_cannot_be_reported(path):
     assert not own_file(path.replace("?", UNKNOWN))
     assert not own_file("")
 

@@ -18,7 +18,7 @@ def test_a_hopper_card_has_both():
     assert "FlashAttention-3 needs its package" in H100.facts("cuda")
 
 
-def test_a_race_on_processors_is_told_so_even_where_there_is_a_card():
+def test_a_race_on_processors_is_told_so_even_where_there_is_a_gpu():
     assert "There is no GPU" in A100.facts("cpu")
     assert LAPTOP.name("cpu", 2, 2) == "2 cores of Some CPU"
     assert "There is no GPU" in LAPTOP.facts("cuda")

@@ -100,7 +100,7 @@ def test_constants_are_plain_values():
             constant(line)
 
 
-def test_a_missing_script_is_told_with_its_place(folder):
+def test_a_missing_script_is_reported_with_its_place(folder):
     (folder / "train_gpt.py").unlink()
     with pytest.raises(InputError, match=r"train_gpt.py"):
         _ = load(str(folder)).baseline

@@ -9,7 +9,7 @@ import pytest
 from rewardrate.environments.speedrun import reevaluation, shards
 from rewardrate.environments.speedrun.data import HIDDEN
 from rewardrate.environments.speedrun.race import load
-from rewardrate.environments.speedrun.reevaluation import Claim, Order, folder, order, read
+from rewardrate.environments.speedrun.reevaluation import Claim, Recomputation, folder, job_of, read
 from rewardrate.sandbox import Result
 
 RULES = {
@@ -37,7 +37,7 @@ def race(tmp_path):
 
 
 def found(race, answers, status="ok", claims=CLAIMS, timed_out=False, message=""):
-    asked = Order(None, claims, "answer.json", timed_out)
+    asked = Recomputation(None, claims, "answer.json", timed_out)
     files = {} if answers is None else {"answer.json": json.dumps(answers).encode()}
     return read(race, asked, Result(status, 1.0, 1.0, 1, "", "", files, message))
 
@@ -105,20 +105,20 @@ def test_an_answer_that_makes_no_sense_is_no_answer(race, answers):
 def test_a_box_without_a_gpu_or_with_stolen_cores_is_our_failure_and_a_slow_model_is_not(race, monkeypatch):
     unfit = found(race, {"failure": "RuntimeError: No CUDA GPUs are available"})
     assert (unfit.problem, unfit.failure) == ("", "recomputing failed: RuntimeError: No CUDA GPUs are available")
-    asked = Order(None, CLAIMS, "answer.json", False)
+    asked = Recomputation(None, CLAIMS, "answer.json", False)
     late = Result("timeout", 90.0, 1.0, 1, "", "", {}, "", foreign_share=0.4)
     assert "others used its cores" in read(race, asked, late).failure
     assert read(race, asked, dataclasses.replace(late, foreign_share=0.0)).failure == ""
     full = changed(0, problem="the saved model does not run: OutOfMemoryError: CUDA out of memory.")
-    card = dataclasses.replace(race, device="cuda")
+    on_gpu = dataclasses.replace(race, device="cuda")
     for held, ours in (("", False), ("others hold memory (GPU 0: 9000 MiB)", True)):
         monkeypatch.setattr(reevaluation.devices, "busy", lambda count, held=held: held)
-        assert bool(found(card, full).failure) == ours
+        assert bool(found(on_gpu, full).failure) == ours
 
 
 def test_a_box_gets_models_and_tokens_and_a_secret_name_for_its_answer(race):
     with folder() as place:
-        first, second = (order(race, CLAIMS, place, minimum="namespaces") for _ in range(2))
+        first, second = (job_of(race, CLAIMS, place, minimum="namespaces") for _ in range(2))
         assert first.answer != second.answer
         assert first.job.collect == [first.answer]
         assert (first.job.data["models"] / "0.pt").read_bytes() == b"last"

@@ -40,7 +40,7 @@ def judge(tmp_path):
     return Judge(load(str(folder)), [])
 
 
-def test_nothing_but_records_is_replaced_and_a_bad_place_is_told_before_anything_runs(judge, tmp_path):
+def test_nothing_but_records_is_replaced_and_a_bad_place_is_reported_before_anything_runs(judge, tmp_path):
     (tmp_path / "out" / "records" / "holiday").mkdir(parents=True)
     with pytest.raises(InputError, match="holiday, which is no record"):
         rescore(judge, SEEDS, tmp_path / "out", 1)

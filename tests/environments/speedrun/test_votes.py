@@ -50,7 +50,7 @@ def test_any_modified_refuses_whatever_the_others_say(server):
     [Slow(INTACT), 429, 500, 401, 413, b"{", Huge(17 << 20), Cut(INTACT), "", "intact", '{"verdict": "fine"}', "[1]"],
     ids=["slow", "429", "500", "401", "413", "json", "huge", "cut", "empty", "word", "other verdict", "list"],
 )
-def test_no_usable_vote_is_nobody_s_fault_and_shows_no_key(server, monkeypatch, how):
+def test_no_usable_vote_is_not_charged_and_shows_no_key(server, monkeypatch, how):
     monkeypatch.setenv("SOME_KEY", KEY)
     server.always = how
     (ruling,) = judge(server, key_variable="SOME_KEY").judge(["x = 1"])

@@ -117,7 +117,7 @@ CHEATS = {
         lambda _: "ALTER TABLE weather RENAME TO old; CREATE VIEW weather AS SELECT * FROM old LIMIT 99;",
         "wrong-result",
     ),
-    "the order of the runner": (lambda _: "ATTACH 'order.json' AS a;", "error"),
+    "the request of the runner": (lambda _: "ATTACH 'request.json' AS a;", "error"),
     "the database as it was": (lambda _: "ATTACH 'data/workload.db' AS a;", "error"),
     "a report of its own": (lambda _: "VACUUM INTO 'report.json';", "error"),
     "more threads than the clock sees": (lambda _: "PRAGMA threads = 8;", "error"),
@@ -182,11 +182,11 @@ def test_a_reply_that_is_hard_to_read_is_read_in_no_time(text):
 
 def test_parts_replace_queries_and_setup_may_come_in_parts(setup):
     code = "A;\n-- q2: quicker\nSELECT 2;\n  -- setup\nB;\n-- Q1\n;"
-    order = json.loads(job(setup.workload, code, "reward", setup.settings).files["order.json"])
-    assert order["setup"].split() == ["A;", "B;"]
-    assert order["queries"]["Q2"] == "SELECT 2"
-    assert order["queries"]["Q1"] == setup.workload.queries["Q1"].sql
-    assert "answers" not in order
+    request = json.loads(job(setup.workload, code, "reward", setup.settings).files["request.json"])
+    assert request["setup"].split() == ["A;", "B;"]
+    assert request["queries"]["Q2"] == "SELECT 2"
+    assert request["queries"]["Q1"] == setup.workload.queries["Q1"].sql
+    assert "answers" not in request
 
 
 def test_the_prompt_shows_schema_queries_one_value_each_and_the_parent(setup, environment):

@@ -19,12 +19,12 @@ def database(tmp_path):
     return tmp_path / "t.db"
 
 
-def order(setup="", query=QUERY, seconds=20.0):
+def request(setup="", query=QUERY, seconds=20.0):
     return {"setup": setup, "queries": {"Q1": query}, "cases": {"Q1": [{"least": 497}]}, "seconds": seconds}
 
 
 def measure(database, *args, **more):
-    return runner.measure(str(database), order(*args, **more), [])["Q1"]
+    return runner.measure(str(database), request(*args, **more), [])["Q1"]
 
 
 def test_rows_seconds_and_plan_of_every_query_come_back(database):
@@ -44,7 +44,7 @@ def test_statements_are_split_where_sqlite_says_that_one_ends():
 
 
 LEAVING = [
-    "ATTACH 'order.json' AS other",
+    "ATTACH 'request.json' AS other",
     "ATTACH 'da' || 'ta' AS other",
     "ATTACH ':memory:' AS other",
     "VACUUM INTO 'copy.db'",
@@ -96,9 +96,9 @@ def test_a_statement_that_does_not_end_and_one_too_large_are_stopped(database):
         measure(database, query="SELECT zeroblob(1000000000)")
 
 
-def run(tmp_path, monkeypatch, order):
+def run(tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "order.json").write_text(json.dumps(order))
+    (tmp_path / "request.json").write_text(json.dumps(request))
     monkeypatch.setattr(sys, "argv", ["script.py"])
     runpy.run_path(runner.__file__, run_name="__main__")
     return json.loads((tmp_path / "report.json").read_text())
@@ -107,11 +107,11 @@ def run(tmp_path, monkeypatch, order):
 def test_the_script_writes_a_report_whatever_becomes_of_the_proposal(database, tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     database.rename(tmp_path / "data" / "workload.db")
-    assert run(tmp_path, monkeypatch, order())["queries"]["Q1"]["rows"] == [[[498], [499]]]
-    blob = run(tmp_path, monkeypatch, order(query="SELECT x'ff', CAST(x'ff' AS TEXT), 9e999"))
+    assert run(tmp_path, monkeypatch, request())["queries"]["Q1"]["rows"] == [[[498], [499]]]
+    blob = run(tmp_path, monkeypatch, request(query="SELECT x'ff', CAST(x'ff' AS TEXT), 9e999"))
     assert blob["queries"]["Q1"]["rows"][0][0][:2] == ["b'\\xff'", "\ufffd"]
-    failed = run(tmp_path, monkeypatch, order("CREATE INDEX one ON t(y);"))
+    failed = run(tmp_path, monkeypatch, request("CREATE INDEX one ON t(y);"))
     assert failed == {"error": "no such column: y", "stage": "CREATE INDEX one ON t(y);", "late": False}
-    assert run(tmp_path, monkeypatch, order(query="SELECT '\udc80'"))["stage"] == "Q1"
-    late = run(tmp_path, monkeypatch, order(seconds=0.0) | {"queries": {"Q1": "SELECT COUNT(*) FROM t a, t b, t c"}})
+    assert run(tmp_path, monkeypatch, request(query="SELECT '\udc80'"))["stage"] == "Q1"
+    late = run(tmp_path, monkeypatch, request(seconds=0.0) | {"queries": {"Q1": "SELECT COUNT(*) FROM t a, t b, t c"}})
     assert (late["error"], late["stage"], late["late"]) == ("out of time", "Q1", True)

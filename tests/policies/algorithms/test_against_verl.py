@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the agent extra")
 
 import algorithm_batches  # noqa: E402
-from rewardrate.policies import ppo  # noqa: E402
+from rewardrate.policies import policy_gradient as pg  # noqa: E402
 from rewardrate.policies.algorithms.grpo import GRPO  # noqa: E402
 from rewardrate.policies.algorithms.rloo import RLOO  # noqa: E402
 
@@ -89,10 +89,10 @@ def test_the_loss_of_grpo_and_its_gradient_are_those_of_verl(mean, case, theirs)
     point = logprobs.clone().requires_grad_()
     loss = algorithm.loss(batch, point, batch.old_values)
     rows = len(batch.rewards)
-    over_tokens = ppo.masked_sum(loss.policy, batch.mask) / batch.mask.sum()
-    value = over_tokens if mean == "tokens" else ppo.mean_over_rows(loss.policy, batch.mask, rows)
+    over_tokens = pg.masked_sum(loss.policy, batch.mask) / batch.mask.sum()
+    value = over_tokens if mean == "tokens" else pg.mean_over_rows(loss.policy, batch.mask, rows)
     value.backward()
     expected, slope = theirs["losses"][mean]
     assert float(value.detach()) == pytest.approx(expected, abs=1e-5)
     torch.testing.assert_close(point.grad, torch.tensor(slope, dtype=point.dtype), atol=1e-5, rtol=0)
-    assert 0 < float(ppo.masked_sum(loss.shares["clip_share"], batch.mask)) < float(batch.mask.sum())
+    assert 0 < float(pg.masked_sum(loss.shares["clip_share"], batch.mask)) < float(batch.mask.sum())

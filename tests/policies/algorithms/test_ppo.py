@@ -1,4 +1,4 @@
-"""PPO as a choice: settings of before it was one are still read (its functions: tests/policies/test_ppo.py)."""
+"""PPO as a choice: recipes from before it was one are still read (its functions: test_policy_gradient.py)."""
 
 import pytest
 

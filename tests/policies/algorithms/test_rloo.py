@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the agent extra")
 
 import algorithm_batches  # noqa: E402
-from rewardrate.policies import ppo  # noqa: E402
+from rewardrate.policies import policy_gradient as pg  # noqa: E402
 from rewardrate.policies.algorithms.rloo import RLOO  # noqa: E402
 
 REWARDS, GROUPS = [1.0, 3.0, -10.0, 2.0, 5.0, 4.0], [0, 0, 1, 0, 1, 2]
@@ -40,12 +40,12 @@ def test_the_ratio_is_that_of_the_whole_reply_and_the_mean_is_over_replies():
         ratio = float(((logprobs - batch.old_logprobs) * batch.mask)[b].sum().exp())
         expected.append(-min(ratio * gain, min(max(ratio, 0.8), 1.2) * gain))
     assert loss.mean == "rows"
-    assert float(ppo.mean_over_rows(loss.policy, batch.mask, 6)) == pytest.approx(sum(expected) / 6)
+    assert float(pg.mean_over_rows(loss.policy, batch.mask, 6)) == pytest.approx(sum(expected) / 6)
 
 
 def test_at_ratio_one_the_gradient_is_reinforce():
     batch, _ = algorithm_batches.batch(REWARDS, GROUPS)
     batch.advantages, _ = RLOO().advantages(batch)
     point = batch.old_logprobs.clone().requires_grad_()
-    ppo.mean_over_rows(RLOO().loss(batch, point, batch.old_values).policy, batch.mask, 6).backward()
+    pg.mean_over_rows(RLOO().loss(batch, point, batch.old_values).policy, batch.mask, 6).backward()
     torch.testing.assert_close(point.grad, -batch.advantages / 6)

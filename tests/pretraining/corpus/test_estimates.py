@@ -37,4 +37,4 @@ def test_fewer_rows_are_faster_and_a_little_worse():
     whole = table(model=models.ModelTemplate(forest, (("n_estimators", "100"),)))
     part = replace(whole, rows="sample", count=1000)
     assert estimates.seconds(DIAMONDS, part) < estimates.seconds(DIAMONDS, whole)
-    assert 0 < estimates.merit(DIAMONDS, part) < estimates.merit(DIAMONDS, whole) <= 1
+    assert 0 < estimates.quality(DIAMONDS, part) < estimates.quality(DIAMONDS, whole) <= 1

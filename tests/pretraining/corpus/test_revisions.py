@@ -2,7 +2,7 @@ from random import Random
 
 from pretraining.corpus.scripted import BY_NAME
 from rewardrate.pretraining.corpus import drawing, revisions
-from rewardrate.pretraining.corpus.estimates import merit, seconds
+from rewardrate.pretraining.corpus.estimates import quality, seconds
 
 
 def pairs(task, count=200):
@@ -19,11 +19,11 @@ def test_revisions_are_seldom_worse_and_slower():
     brief = BY_NAME["diamonds"]
     found = pairs("diamonds")
     worse = sum(
-        merit(brief, child) < merit(brief, parent) and seconds(brief, child) > seconds(brief, parent)
+        quality(brief, child) < quality(brief, parent) and seconds(brief, child) > seconds(brief, parent)
         for parent, child in found
     )
     better = sum(
-        merit(brief, child) > merit(brief, parent) or seconds(brief, child) < seconds(brief, parent)
+        quality(brief, child) > quality(brief, parent) or seconds(brief, child) < seconds(brief, parent)
         for parent, child in found
     )
     assert worse < 0.1 * len(found)

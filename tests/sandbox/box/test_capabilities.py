@@ -21,3 +21,7 @@ def test_what_can_do_nothing_protects_nothing():
     nothing = dataclasses.asdict(Capabilities())
     assert nothing.pop("memory_group") == "never"
     assert not any(nothing.values())
+
+
+def test_every_level_but_the_weakest_protects_files():
+    assert [name for name, level in NAMED.items() if not level.can.protects_files] == ["limits"]

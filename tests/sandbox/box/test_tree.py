@@ -43,7 +43,7 @@ def test_a_raised_priority_is_not_inherited():
     assert [int(word) & ~os.SCHED_RESET_ON_FORK for word in said] == [os.SCHED_RR, os.SCHED_OTHER]
 
 
-def test_the_main_threads_time_is_read_and_that_of_nobody_is_nothing():
+def test_the_main_threads_time_is_read_and_that_of_no_process_is_nothing():
     end = time.monotonic() + 0.1
     while time.monotonic() < end:
         pass
@@ -69,7 +69,7 @@ def test_a_process_is_found_and_ended_whatever_it_calls_itself(name):
     assert done.stdout == "True True\n(1, True) []\n"
 
 
-def test_patience_is_counted_from_the_last_one_that_ended_and_everyone_is_told():
+def test_patience_is_counted_from_the_last_one_that_ended_and_everyone_is_reported():
     code = (
         "import os, time\nfrom rewardrate.sandbox.box import capabilities, kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"
         "for n in range(4):\n    if os.fork() == 0:\n        time.sleep(0.4 * n + 0.2)\n        os._exit(n)\n"

@@ -87,7 +87,18 @@ class MachineLearning(Environment):
         found = [extract(reply) for reply in replies]
         for place, extraction in enumerate(found):
             if extraction.code is None:
-                yield place, Outcome(False, 0.0, None, FLOOR_SECONDS, extraction.problem, "format", "")
+                yield (
+                    place,
+                    Outcome(
+                        valid=False,
+                        reward=0.0,
+                        score=None,
+                        seconds=FLOOR_SECONDS,
+                        message=extraction.problem,
+                        status="format",
+                        code="",
+                    ),
+                )
         places = [place for place, extraction in enumerate(found) if extraction.code is not None]
         with contextlib.closing(self.run_each([found[place].code or "" for place in places], "reward")) as ended:
             for at, outcome in ended:
@@ -116,13 +127,13 @@ class MachineLearning(Environment):
         """Status, score, reward and message of one run. Valid: exit code 0, graded, and better than doing nothing."""
         seconds = max(FLOOR_SECONDS, result.priced_seconds)
         outcome = Outcome(
-            False,
-            0.0,
-            None,
-            seconds,
-            result.message,
-            result.status,
-            code,
+            valid=False,
+            reward=0.0,
+            score=None,
+            seconds=seconds,
+            message=result.message,
+            status=result.status,
+            code=code,
             clock=result.clock,
             wall_seconds=result.seconds,
             cpu_seconds=result.cpu_seconds,

@@ -59,7 +59,7 @@ def extract(reply: str) -> Extraction:
         raise InputError("reply", reply, "must be text", "decode the tokens first")
     text = reply.replace("\r\n", "\n").replace("\r", "\n")[-LONGEST_REPLY:]
     visible, cut_in_thought = _without_thoughts(text)
-    reader = _Reader()
+    reader = _ReplyParser()
     for whole in (text, visible):
         for code in (whole.strip("\n") + "\n", whole.strip() + "\n"):
             tree = reader.tree(code)
@@ -82,7 +82,7 @@ def extract(reply: str) -> Extraction:
     return Extraction(code, "\n".join(lines[: found[0].opened]).strip(), "")
 
 
-class _Reader:
+class _ReplyParser:
     """Parses code for one reply: the same text once, and within limits for all of it together."""
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ def _closes(line: str, fence: str) -> bool:
     return len(marks) >= len(fence) and marks == fence[0] * len(marks)
 
 
-def _blocks(lines: list[str], reader: _Reader, *, loose: bool) -> Iterator[_Block]:
+def _blocks(lines: list[str], reader: _ReplyParser, *, loose: bool) -> Iterator[_Block]:
     """The fenced blocks from top to bottom; `loose` also takes fences that share a line with other text."""
     at = 0
     while at < len(lines):
@@ -211,11 +211,11 @@ def _blocks(lines: list[str], reader: _Reader, *, loose: bool) -> Iterator[_Bloc
         if fence == "```" and tag.lower() in ("markdown", "md"):
             continue  # a reply wrapped whole in a markdown block: the fences inside it are the real ones
         end = _closing(lines, at, fence, loose)
-        block = _read(lines, opened, end, tag, indent, fence, reader)
+        block = _read(lines=lines, opened=opened, end=end, tag=tag, indent=indent, fence=fence, reader=reader)
         longer, last = block, end
         while "unterminated triple-quoted" in longer.error and last < len(lines):
             last = _closing_after_string(lines, last, fence)
-            longer = _read(lines, opened, last, tag, indent, fence, reader)
+            longer = _read(lines=lines, opened=opened, end=last, tag=tag, indent=indent, fence=fence, reader=reader)
         if not longer.error:
             block, end = longer, last
         yield block
@@ -236,7 +236,7 @@ def _closing_after_string(lines: list[str], at: int, fence: str) -> int:
     return _closing(lines, at + 1, fence, loose=False) if at < len(lines) else at
 
 
-def _read(lines: list[str], opened: int, end: int, tag: str, indent: str, fence: str, reader: _Reader) -> _Block:
+def _read(lines: list[str], opened: int, end: int, tag: str, indent: str, fence: str, reader: _ReplyParser) -> _Block:
     """The block between two fences, compiled and looked through if it can be a script."""
     block = _Block(opened, tag, closed=end < len(lines))
     if tag and not block.is_python:
@@ -286,7 +286,7 @@ def _shared(first: str, second: str) -> int:
 # ---------------------------------------------------------------- which blocks are the script
 
 
-def _decision(blocks: list[_Block], reader: _Reader) -> list[_Block] | str:
+def _decision(blocks: list[_Block], reader: _ReplyParser) -> list[_Block] | str:
     """The blocks that are the script, in order; or the sentence that says why there is none."""
     scripts = [block for block in blocks if block.names is not None][-MOST_BLOCKS:]
     broken = [block for block in blocks if block.error and (block.is_python or not scripts)]
@@ -305,7 +305,7 @@ def _decision(blocks: list[_Block], reader: _Reader) -> list[_Block] | str:
     return f"The script does not compile ({worst.error}): correct it and {REMEDY}."
 
 
-def _final_version(scripts: list[_Block], reader: _Reader) -> tuple[list[_Block], bool, bool]:
+def _final_version(scripts: list[_Block], reader: _ReplyParser) -> tuple[list[_Block], bool, bool]:
     """The parts of the last script that misses no name (else of the last), whether that is so, whether it writes."""
     writers: set[str] = set()
     providers: dict[str, list[int]] = {}
@@ -332,7 +332,7 @@ def _final_version(scripts: list[_Block], reader: _Reader) -> tuple[list[_Block]
 
 
 def _parts(
-    scripts: list[_Block], providers: dict[str, list[int]], last: int, reader: _Reader
+    scripts: list[_Block], providers: dict[str, list[int]], last: int, reader: _ReplyParser
 ) -> tuple[list[_Block], bool]:
     """The script that ends with block `last`: with the blocks it needs, and those between that use their names."""
     missing = [block.missing for block in scripts[: last + 1]]

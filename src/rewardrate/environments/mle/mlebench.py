@@ -101,7 +101,7 @@ class BenchTask(Task):
         """Judge a submission's bytes with MLE-Bench's grade_csv. Never raises for what the bytes hold.
 
         Raises InputError when the submission is not at fault: the data are gone, or the grader refuses even the
-        right answers. Nobody may be charged for that.
+        right answers. No attempt may be charged for that.
         """
         if split != "reward":
             remedy = "hold rows back from the training data, or use a shipped task"
@@ -203,7 +203,18 @@ def doctor(
         data = _data_dir(data_dir)
     except InputError as error:
         remedy = error.remedy
-        return [BenchCheck(row.id, False, "unknown", "unknown", row.note, ("mlebench",), remedy) for row in rows]
+        return [
+            BenchCheck(
+                id=row.id,
+                package=False,
+                data="unknown",
+                leaderboard="unknown",
+                note=row.note,
+                missing=("mlebench",),
+                remedy=remedy,
+            )
+            for row in rows
+        ]
     return [_check(row, data, leaderboards) for row in rows]
 
 
@@ -212,7 +223,7 @@ class _Verdict:
     score: float | None
     reason: str = ""
     deliberate: bool = False
-    "Whether the grader refused on purpose, as against stumbling."
+    "Whether the grader refused on purpose, as against failing."
 
 
 def _check(row: lite.LiteTask, data: Path, leaderboards: str | Path | None) -> BenchCheck:
@@ -238,7 +249,16 @@ def _check(row: lite.LiteTask, data: Path, leaderboards: str | Path | None) -> B
     cautions = ["the public data give the label away"] if row.leaks_label else []
     if row.uses_log_loss and sklearn_too_new():
         cautions.append("scikit-learn 1.11 and later may break its grader: pip install 'scikit-learn<1.11'")
-    return BenchCheck(row.id, True, state, board, row.note, tuple(missing), "; ".join(remedies), tuple(cautions))
+    return BenchCheck(
+        id=row.id,
+        package=True,
+        data=state,
+        leaderboard=board,
+        note=row.note,
+        missing=tuple(missing),
+        remedy="; ".join(remedies),
+        warnings=tuple(cautions),
+    )
 
 
 def _data_dir(data_dir: str | Path | None) -> Path:

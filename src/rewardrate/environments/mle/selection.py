@@ -83,7 +83,7 @@ def select(text: str, fits: Callable[[str], bool]) -> tuple[str, int]:
     if isinstance(tree, str):
         return "", len(lines)
     for open_blocks in (True, False):  # taken apart, a block may lose what another part of it needs to compile
-        script = _Script(lines, tree, open_blocks)
+        script = _ScriptLines(lines, tree, open_blocks)
         result = script.shown(_chosen(script, fits))
         if not isinstance(parsed(result), str):
             break
@@ -92,7 +92,7 @@ def select(text: str, fits: Callable[[str], bool]) -> tuple[str, int]:
     return (result, script.dropped) if result else ("", len(lines))
 
 
-def _chosen(script: _Script, fits: Callable[[str], bool]) -> list[int]:
+def _chosen(script: _ScriptLines, fits: Callable[[str], bool]) -> list[int]:
     """Places of the leaves to keep: the longest beginning of their order that fits, then shorter ones that still do."""
     order = script.order()
     kept: list[int] = []
@@ -120,7 +120,7 @@ def most(limit: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-class _Script:
+class _ScriptLines:
     """The lines of a program, cut into leaves, and any choice of them written out."""
 
     def __init__(self, lines: list[str], tree: ast.Module, open_blocks: bool) -> None:
@@ -270,7 +270,7 @@ IMPORT, ENDING, MODEL, SETTING, DEPENDENCY, REST = range(6)
 
 def _ranks(leaves: Sequence[Leaf]) -> list[tuple[int, int, int]]:
     """What is kept first: smaller is sooner."""
-    acting = [leaf.place for leaf in leaves if not _only_speaks(leaf)]
+    acting = [leaf.place for leaf in leaves if not _only_prints(leaf)]
     last = set(acting[-LAST_STATEMENTS:])
     kinds = [_kind(leaf, leaf.place in last) for leaf in leaves]
     distances = _distances(leaves, [place for place, kind in enumerate(kinds) if ENDING <= kind <= SETTING])
@@ -315,7 +315,7 @@ def _kind(leaf: Leaf, is_last: bool) -> int:
     return MODEL if any(map(_builds_model, leaf.statements)) else REST
 
 
-def _only_speaks(leaf: Leaf) -> bool:
+def _only_prints(leaf: Leaf) -> bool:
     """Whether all that a leaf does is print, draw or log."""
     values = [statement.value if isinstance(statement, ast.Expr) else None for statement in leaf.statements]
     return all(isinstance(value, ast.Call) and _root(value) in SPEAKING for value in values)

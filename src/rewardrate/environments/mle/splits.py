@@ -64,7 +64,7 @@ def shuffled(frame: Any, seed: int, test_rows: int, id: str = "id") -> tuple[Any
 
 
 def _split_names(rows: int, report_share: float, seed: int, answers: str) -> Sequence[str]:
-    """Which row is for which: drawn by a seed that nobody can compute who does not know the answers."""
+    """Which row is for which: drawn by a seed that cannot be computed without the answers."""
     names = np.full(rows, "reward", dtype=object)
     secret = int.from_bytes(hashlib.sha256(answers.encode()).digest()[:16], "big")
     order = np.random.default_rng([seed, secret]).permutation(rows)

@@ -143,7 +143,7 @@ class Task:
         """Judge a submission's bytes on one split. Never raises for what the bytes hold.
 
         A grader that ends or hangs is the submission's failure, unless it does so on the sample submission too: that
-        is an InputError, and nobody is charged.
+        is an InputError, and the attempt is not charged.
         """
         try:
             columns = submission.read(data, self.form)

@@ -1,6 +1,6 @@
 """A catalogue of changes to our own train_gpt.py: mechanisms, settings and mistakes, each as a whole reply.
 
-It is what a small model is pre-trained on, so that it speaks the form of the race before it learns what pays; and a
+It is what a small model is pre-trained on, so that it writes the form of the race before it learns what pays; and a
 stand-in for a policy in tests. An entry finds its place in whatever parent it is given (lines that match a pattern), so
 entries can follow one another; where its place is gone it has nothing to say.
 """
@@ -109,7 +109,16 @@ def _constant(name: str) -> str:
 
 def _setting(name: str, values: Sequence[str], diagnosis: str, risk: str, multiple: int = 0) -> Entry:
     line = ((_constant(name), r"\g<1>{x}\g<2>"),)
-    return Entry(name.lower(), "setting", diagnosis, f"Set {name} to {{x}}.", risk, line, tuple(values), multiple)
+    return Entry(
+        name=name.lower(),
+        kind="setting",
+        diagnosis=diagnosis,
+        change=f"Set {name} to {{x}}.",
+        risk=risk,
+        lines=line,
+        values=tuple(values),
+        multiple=multiple,
+    )
 
 
 FORWARD = r"        x = norm\(self\.embedding\(tokens\)\)"
@@ -126,84 +135,87 @@ DEPTH = "The loss falls slowly in the last third of the steps: the model, not th
 
 MECHANISMS = (
     Entry(
-        "softcap",
-        "mechanism",
-        f"{DEPTH} The head's logits grow without bound and the cool-down spends steps on taming them.",
-        "Bend the logits with {x} * tanh(logits / {x}).",
-        "tanh costs a pass over the logits; the loss must see the bent ones.",
-        ((HEAD, r"        return {x} * torch.tanh(self.head(norm(x)).float() / {x})"),),
-        ("10", "15", "20", "30"),
+        name="softcap",
+        kind="mechanism",
+        diagnosis=f"{DEPTH} The head's logits grow without bound and the cool-down spends steps on taming them.",
+        change="Bend the logits with {x} * tanh(logits / {x}).",
+        risk="tanh costs a pass over the logits; the loss must see the bent ones.",
+        lines=((HEAD, r"        return {x} * torch.tanh(self.head(norm(x)).float() / {x})"),),
+        values=("10", "15", "20", "30"),
     ),
     Entry(
-        "parallel block",
-        "mechanism",
-        f"{SLOW} Every block normalises twice and waits for attention before the MLP starts.",
-        "Let attention and MLP read the same normalised input, side by side.",
-        "The MLP no longer sees what attention found in the same block.",
-        ((RESIDUAL, r"        y = norm(x)\n        return x + self.attention(y) + self.mlp(y)"),),
+        name="parallel block",
+        kind="mechanism",
+        diagnosis=f"{SLOW} Every block normalises twice and waits for attention before the MLP starts.",
+        change="Let attention and MLP read the same normalised input, side by side.",
+        risk="The MLP no longer sees what attention found in the same block.",
+        lines=((RESIDUAL, r"        y = norm(x)\n        return x + self.attention(y) + self.mlp(y)"),),
     ),
     Entry(
-        "embedding skip",
-        "mechanism",
-        f"{DEPTH} Later blocks have to rebuild what the embedding said.",
-        "Give every block {x} of the embedding again.",
-        "Too large a share drowns what the blocks computed.",
-        ((LOOP, r"        first = x\n        for block in self.blocks:\n            x = block(x + {x} * first)"),),
-        ("0.1", "0.2", "0.5"),
+        name="embedding skip",
+        kind="mechanism",
+        diagnosis=f"{DEPTH} Later blocks have to rebuild what the embedding said.",
+        change="Give every block {x} of the embedding again.",
+        risk="Too large a share drowns what the blocks computed.",
+        lines=(
+            (LOOP, r"        first = x\n        for block in self.blocks:\n            x = block(x + {x} * first)"),
+        ),
+        values=("0.1", "0.2", "0.5"),
     ),
     Entry(
-        "previous token",
-        "mechanism",
-        f"{DEPTH} The first block spends a head on looking one token back.",
-        "Add {x} of the embedding of the token before to every position.",
-        "The first position has no token before it: it is padded with zeros.",
-        (
+        name="previous token",
+        kind="mechanism",
+        diagnosis=f"{DEPTH} The first block spends a head on looking one token back.",
+        change="Add {x} of the embedding of the token before to every position.",
+        risk="The first position has no token before it: it is padded with zeros.",
+        lines=(
             (
                 FORWARD,
                 r"        x = self.embedding(tokens)\n        x = norm(x + {x} * F.pad(x, (0, 0, 1, -1)))",
             ),
         ),
-        ("0.3", "0.5", "1.0"),
+        values=("0.3", "0.5", "1.0"),
     ),
     Entry(
-        "activation",
-        "mechanism",
-        f"{DEPTH} The squared ReLU of the MLP passes no gradient to half of its channels.",
-        "Use {x} in the MLP.",
-        "A smooth activation costs more than a ReLU on a CPU.",
-        ((ACTIVATION, r"        return self.down(F.{x}(self.up(x)))"),),
-        ("gelu", "silu", "relu", "leaky_relu"),
+        name="activation",
+        kind="mechanism",
+        diagnosis=f"{DEPTH} The squared ReLU of the MLP passes no gradient to half of its channels.",
+        change="Use {x} in the MLP.",
+        risk="A smooth activation costs more than a ReLU on a CPU.",
+        lines=((ACTIVATION, r"        return self.down(F.{x}(self.up(x)))"),),
+        values=("gelu", "silu", "relu", "leaky_relu"),
     ),
     Entry(
-        "attention scale",
-        "mechanism",
-        f"{DEPTH} Queries and keys are normalised, so the attention logits are small and attention stays flat.",
-        "Scale the attention logits by {x}.",
-        "Too sharp attention at the start slows learning.",
-        ((SDPA, r"\g<1>, scale={x})"),),
-        ("0.12", "0.2", "0.3", "0.5"),
+        name="attention scale",
+        kind="mechanism",
+        diagnosis=f"{DEPTH} Queries and keys are normalised, "
+        "so the attention logits are small and attention stays flat.",
+        change="Scale the attention logits by {x}.",
+        risk="Too sharp attention at the start slows learning.",
+        lines=((SDPA, r"\g<1>, scale={x})"),),
+        values=("0.12", "0.2", "0.3", "0.5"),
     ),
     Entry(
-        "cautious decay",
-        "mechanism",
-        f"{DEPTH} The matrices grow, and with them the step that changes their direction.",
-        "Decay a weight by {x} of the learning rate where update and weight agree in sign.",
-        "The mask is one more pass over the matrices.",
-        (
+        name="cautious decay",
+        kind="mechanism",
+        diagnosis=f"{DEPTH} The matrices grow, and with them the step that changes their direction.",
+        change="Decay a weight by {x} of the learning rate where update and weight agree in sign.",
+        risk="The mask is one more pass over the matrices.",
+        lines=(
             (
                 UPDATE,
                 r'                parameter.mul_(1 - {x} * group["lr"] * (update * parameter > 0))\n\g<1>',
             ),
         ),
-        ("0.01", "0.1", "1.0"),
+        values=("0.01", "0.1", "1.0"),
     ),
     Entry(
-        "normalised update",
-        "mechanism",
-        f"{SLOW} Five Newton-Schulz iterations a matrix are a large part of a step on a CPU.",
-        "Divide the update by its row norms instead of making it orthogonal.",
-        "Rows are no longer spread over all directions; the learning rate may be off.",
-        (
+        name="normalised update",
+        kind="mechanism",
+        diagnosis=f"{SLOW} Five Newton-Schulz iterations a matrix are a large part of a step on a CPU.",
+        change="Divide the update by its row norms instead of making it orthogonal.",
+        risk="Rows are no longer spread over all directions; the learning rate may be off.",
+        lines=(
             (
                 UPDATE,
                 "                update = update / (update.norm(dim=1, keepdim=True) + 1e-7)\n"
@@ -233,55 +245,55 @@ SETTINGS = (
 )
 MISTAKES = (
     Entry(
-        "unknown name",
-        "mistake",
-        DEPTH,
-        "Bend the logits.",
-        "None.",
-        ((HEAD, r"        return softcap(self.head(norm(x)).float())"),),
+        name="unknown name",
+        kind="mistake",
+        diagnosis=DEPTH,
+        change="Bend the logits.",
+        risk="None.",
+        lines=((HEAD, r"        return softcap(self.head(norm(x)).float())"),),
     ),
     Entry(
-        "wrong shape",
-        "mistake",
-        SLOW,
-        "Use {x} heads.",
-        "WIDTH must divide by HEADS.",
-        ((_constant("HEADS"), r"\g<1>{x}\g<2>"),),
-        ("3", "5", "7"),
+        name="wrong shape",
+        kind="mistake",
+        diagnosis=SLOW,
+        change="Use {x} heads.",
+        risk="WIDTH must divide by HEADS.",
+        lines=((_constant("HEADS"), r"\g<1>{x}\g<2>"),),
+        values=("3", "5", "7"),
     ),
     Entry(
-        "diverging rate",
-        "mistake",
-        SLOW,
-        "Learn faster: MUON_RATE {x}.",
-        "It may diverge.",
-        ((_constant("MUON_RATE"), r"\g<1>{x}\g<2>"),),
-        ("1.0", "5.0"),
+        name="diverging rate",
+        kind="mistake",
+        diagnosis=SLOW,
+        change="Learn faster: MUON_RATE {x}.",
+        risk="It may diverge.",
+        lines=((_constant("MUON_RATE"), r"\g<1>{x}\g<2>"),),
+        values=("1.0", "5.0"),
     ),
     Entry(
-        "lost bracket",
-        "mistake",
-        DEPTH,
-        "Scale the logits.",
-        "None.",
-        ((HEAD, r"        return self.head(norm(x).float()"),),
+        name="lost bracket",
+        kind="mistake",
+        diagnosis=DEPTH,
+        change="Scale the logits.",
+        risk="None.",
+        lines=((HEAD, r"        return self.head(norm(x).float()"),),
     ),
     Entry(
-        "fewer validations",
-        "mistake",
-        "Every validation pass costs about a second.",
-        "Validate every {x} steps.",
-        "The rules fix the cadence.",
-        ((_constant("VAL_EVERY"), r"\g<1>{x}\g<2>"),),
-        ("250", "500"),
+        name="fewer validations",
+        kind="mistake",
+        diagnosis="Every validation pass costs about a second.",
+        change="Validate every {x} steps.",
+        risk="The rules fix the cadence.",
+        lines=((_constant("VAL_EVERY"), r"\g<1>{x}\g<2>"),),
+        values=("250", "500"),
     ),
     Entry(
-        "no reduction",
-        "mistake",
-        "The all-reduce of the validation loss waits for the slowest process.",
-        "Leave out the reduction of the validation loss.",
-        "Each process sees its share only.",
-        ((r"    dist\.all_reduce\(total\)", r"    total = total * world"),),
+        name="no reduction",
+        kind="mistake",
+        diagnosis="The all-reduce of the validation loss waits for the slowest process.",
+        change="Leave out the reduction of the validation loss.",
+        risk="Each process sees its share only.",
+        lines=((r"    dist\.all_reduce\(total\)", r"    total = total * world"),),
     ),
 )
 CATALOGUE: tuple[Entry, ...] = (*MECHANISMS, *SETTINGS, *MISTAKES)

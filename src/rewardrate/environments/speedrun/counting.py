@@ -38,7 +38,7 @@ CALLS = frozenset({"forward", "loss", "__call__", "train_step", "step", "replay"
 
 
 @dataclass
-class _Script:
+class _ScriptNames:
     functions: dict[str, Function]
     modules: dict[str, str]
     readers: set[str]
@@ -68,7 +68,7 @@ def findings(tree: ast.Module, readers: set[str]) -> list[Finding]:
         if isinstance(node, Function) and node.name not in readers and id(node) not in methods
     }
     classes = {model.name for model in _models(tree)}
-    script = _Script(functions, aliases(tree), readers, classes, _model_names(tree, classes))
+    script = _ScriptNames(functions, aliases(tree), readers, classes, _model_names(tree, classes))
     found: list[Finding] = []
     for _ in range(8):  # until nothing more is learnt of what functions are given
         script.changed = False
@@ -99,7 +99,7 @@ def _model_names(tree: ast.Module, classes: set[str]) -> set[str]:
     return found
 
 
-def _kept_by(tree: ast.Module, script: _Script) -> Iterator[Finding]:
+def _kept_by(tree: ast.Module, script: _ScriptNames) -> Iterator[Finding]:
     """Tokens that a model stores when it is called, or takes from a name outside it: they are contexts to look up."""
     outside = {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets
                if isinstance(target, ast.Name)} & script.kept  # fmt: skip
@@ -205,7 +205,7 @@ def _stronger(one: Kind, other: Kind) -> Kind:
 class _Scope:
     """One function with those inside it, or the module's own statements: which names hold tokens."""
 
-    def __init__(self, script: _Script, name: str) -> None:
+    def __init__(self, script: _ScriptNames, name: str) -> None:
         self.script, self.name = script, name
         self.held: dict[str, Kind] = dict(script.given.get(name, {}))
         self.found: list[Finding] = []

@@ -183,7 +183,7 @@ def ready(race: Race) -> bool:
     return bool(made) and made == digests_of(race.prepared) and checksums(race).items() <= known.items()
 
 
-def seal(race: Race) -> tuple[tuple[str, int, int, str], ...]:
+def fingerprint(race: Race) -> tuple[tuple[str, int, int, str], ...]:
     """Name, size, time and (of small ones) digest of every shard: differs when anything was changed."""
     found = []
     for path in sorted([*race.public.glob("*"), *race.private.glob("*")]):
@@ -191,15 +191,6 @@ def seal(race: Race) -> tuple[tuple[str, int, int, str], ...]:
         small = state.st_size <= HASHED_BYTES
         found.append((path.name, state.st_size, state.st_mtime_ns, shards.digest(path) if small else ""))
     return tuple(found)
-
-
-def tokenizer_of(race: Race) -> tokens.Tokenizer:
-    """The tokenizer that the shards were made with."""
-    try:
-        merges = _manifest(race)["merges"]
-        return tokens.Tokenizer(tuple((int(left), int(right)) for left, right in merges))
-    except (ValueError, KeyError, TypeError):
-        raise InputError("race", race.name, f"there is no {MANIFEST} beside its shards", remedy(race)) from None
 
 
 def require(race: Race) -> None:

@@ -96,7 +96,7 @@ class Speedrun(Environment):
         self.race, self.settings = race, settings
         self.base_code, self.limit_seconds = race.baseline, race.cap_seconds
         if settings.static_judge == "off" and settings.votes is None and not race.recompute:
-            rule = f"without it nobody would judge the scripts of {race.name}, whose printed losses are believed"
+            rule = f"without it nothing would judge the scripts of {race.name}, whose printed losses are believed"
             raise InputError("environment.static_judge", "off", rule, "leave it on, or set [environment.votes]")
         self.machine = machine or hardware.here()
         self.rewards = RaceRewards(race.target_loss, race.credited_margin, race.cap_seconds, settings.rewards)
@@ -204,13 +204,13 @@ class Speedrun(Environment):
         valid = verdict.valid and verdict.val_loss is not None
         seconds = max(FLOOR_SECONDS, verdict.seconds)
         return Outcome(
-            valid,
-            self.rewards.earned(verdict.val_loss) if valid and verdict.val_loss is not None else 0.0,
-            verdict.val_loss,
-            seconds,
-            verdict.message,
-            STATUSES.get(verdict.status, verdict.status),  # type: ignore[arg-type]
-            code,
+            valid=valid,
+            reward=self.rewards.earned(verdict.val_loss) if valid and verdict.val_loss is not None else 0.0,
+            score=verdict.val_loss,
+            seconds=seconds,
+            message=verdict.message,
+            status=STATUSES.get(verdict.status, verdict.status),  # type: ignore[arg-type]
+            code=code,
             wall_seconds=verdict.wall_seconds,
             cpu_seconds=verdict.cpu_seconds,
             peak_memory_bytes=verdict.peak_memory_bytes,
@@ -239,7 +239,7 @@ class Speedrun(Environment):
         return None
 
     def _voted(self, codes: Sequence[str]) -> dict[int, Outcome]:
-        """The refusals of the model judge, by place; no usable vote is nobody's fault."""
+        """The refusals of the model judge, by place; without a usable vote an attempt is not charged."""
         if self._votes is None:
             return {}
         rulings = self._votes.judge(codes)
@@ -292,7 +292,9 @@ def _not_implemented(made: Implemented) -> Outcome | None:
 
 
 def _refusal(status: Status, message: str, code: str = "") -> Outcome:
-    return Outcome(False, 0.0, None, FLOOR_SECONDS, message, status, code)
+    return Outcome(
+        valid=False, reward=0.0, score=None, seconds=FLOOR_SECONDS, message=message, status=status, code=code
+    )
 
 
 def _someone_answered(failures: Sequence[str], rows: int) -> None:

@@ -65,7 +65,7 @@ def _opened(node: ast.Call, place: int, paths: list[ast.expr]) -> list[ast.expr]
 
 
 def own_file(path: str) -> bool:
-    """Whether a path (UNKNOWN in it or not) is certainly a file of the script's own, that nobody else reads.
+    """Whether a path (UNKNOWN in it or not) is certainly a file of the script's own, that nothing else reads.
 
     Relative, below the attempt's folder, named in its first part, of a kind that is data; not the log, the saved models
     that the referee takes, the shards or the script. What is unknown counts as a number: it cannot hold a slash.

@@ -3,8 +3,8 @@
 specification is missing (NO_SPEC)          the policy's fault: status format
 edits are refused, direct implementer       the policy's fault: status edit
 edits touch the validation lines, 3 times   the policy's fault: status edit (the specification asked for it)
-edits are refused otherwise, 3 times        the implementer's fault: nobody is charged
-endpoint is dead, or refuses the prompt     the infrastructure's fault: nobody is charged
+edits are refused otherwise, 3 times        the implementer's fault: not charged
+endpoint is dead, or refuses the prompt     the infrastructure's fault: not charged
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class EndpointImplementer:
         self.replies = PaidReplies()
 
     def implement(self, replies: Sequence[str], parents: Sequence[str]) -> list[Implemented]:
-        """Implement every reply, `parallel` at once. Nothing is raised: a row that fails says so, the others go on.
+        """Implement every reply, `parallel` at once. Nothing is raised: a row that fails says so, the others continue.
 
         After the endpoint has failed one row for good (after its retries), rows that wait are tried once each, so a
         dead endpoint does not cost its full back-off for every row.

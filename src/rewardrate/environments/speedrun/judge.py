@@ -10,7 +10,7 @@ It reads both syntax trees and compares, aspect by aspect, everything that the v
     division         what the sum is divided by
     printed-value    the lines that print val_loss
     saved-model      the hook that writes the model for the referee; the model is the one that was evaluated
-    validation-data  every other statement that speaks of validation: none may come or go
+    validation-data  every other statement that mentions validation: none may come or go
     seed             where the random seed comes from
 
 and adds the signs of `tampering` and of `counting`, and loops that make one printed step of several updates. Statements
@@ -59,7 +59,7 @@ SEEDS = frozenset({"manual_seed", "manual_seed_all", "seed", "default_rng", "Ran
 
 
 def judge(parent: str | None, code: str, trust: Sequence[Aspect] = ()) -> list[Finding]:
-    """What speaks against a script; nothing means that it may run. Without a parent only tampering is looked for.
+    """Why a script is refused; an empty list means that it may run. Without a parent only tampering is looked for.
 
     Whatever the script is, this returns: what cannot be judged is refused.
     """
@@ -114,13 +114,17 @@ def aspects(tree: ast.Module) -> dict[Aspect, list[str]]:
     found["printed-value"] = logged(tree)
     found["seed"] = _seeding(tree)
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    # The loader is every function that reads files or calls one that does: all of its text, and how often it is used.
     readers = readers_of(definitions)
     found["loader"] = [line for name in sorted(readers) for line in normal(definitions[name]).splitlines()]
     found["loader"] += _uses(tree, definitions, readers)
     sections, conditions = sections_of(tree)
     found["cadence"] = [*conditions, *_makings(tree, conditions)]
+    # Names that neither the loss nor its printing depends on may change freely; `own` are numbers of the script's own.
     script, printed = script_of(tree), printed_names(tree)
     script.own = own_numbers(tree, sections) - printed
+    # Every statement of a validation section is filed under the aspect that it decides. `seen` are those that have been
+    # filed: whatever else mentions validation belongs to "validation-data" below, so that nothing escapes comparison.
     seen: set[int] = set()
     called: list[str] = []
     modules = set(tampering.aliases(tree))
@@ -138,8 +142,10 @@ def aspects(tree: ast.Module) -> dict[Aspect, list[str]]:
         for line, node in inside(definitions[name]):
             seen.add(id(node))
             found["saved-model" if "save" in name else kind_of(node)].append(line)
+    # One model must be both validated and saved: with two, the referee could recompute the loss of another.
     if len(script.seen) > 1:
         found["saved-model"].append(f"several models are validated or saved: {sorted(script.seen)}")
+    # Of two definitions of a function the second one runs: how many there are is compared too.
     found["validation-loop"] += _meanings(tree, set(reached))
     found["loader"] += _meanings(tree, readers)
     found["validation-data"] = sorted(mentions(tree, seen, readers, printed, script))

@@ -46,7 +46,7 @@ class Log:
     last_trained: int
     "The highest step of any training line, 0 when there is none."
     stray: int
-    "Lines that speak of val_loss and are no record."
+    "Lines that mention val_loss and are no record."
     stray_line: str = ""
     "The first of them, shortened."
     problem: str = ""
@@ -56,11 +56,6 @@ class Log:
     def final(self) -> Validation | None:
         """The last validation."""
         return self.validations[-1] if self.validations else None
-
-    @property
-    def best_loss(self) -> float | None:
-        """The lowest printed loss."""
-        return min((line.loss for line in self.validations), default=None)
 
 
 def read(output: bytes) -> Log:
@@ -133,7 +128,7 @@ def cadence_problem(log: Log, cadence: int, *, finished: bool) -> str:
     """
     problem = _missing(log, cadence, finished)
     if problem and log.stray:
-        problem += f"; {log.stray} lines speak of val_loss and are no record, the first: {log.stray_line!r}"
+        problem += f"; {log.stray} lines mention val_loss and are no record, the first: {log.stray_line!r}"
     return problem
 
 

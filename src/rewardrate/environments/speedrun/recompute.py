@@ -346,7 +346,7 @@ def apart(work: Callable[[], bytes]) -> bytes:
 
 
 def _dismiss(line: socket.socket, process: int, owner: int) -> None:
-    """Let a starter end, which it does when nobody can ask it any more."""
+    """Let a starter end, which it does when no caller is left."""
     with line, contextlib.suppress(OSError):  # in a copy of its owner it is another's child
         if os.getpid() == owner:
             line.shutdown(

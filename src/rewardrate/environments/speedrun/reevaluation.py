@@ -48,7 +48,7 @@ class LossFinding:
 
 
 @dataclass(frozen=True)
-class Order:
+class Recomputation:
     """One box to be run, and what is needed to read its answer."""
 
     job: Job
@@ -68,7 +68,7 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def order(race: Race, claims: Sequence[Claim], place: Path, *, minimum: str, timed_out: bool = False) -> Order:
+def job_of(race: Race, claims: Sequence[Claim], place: Path, *, minimum: str, timed_out: bool = False) -> Recomputation:
     """The box that recomputes these claims; models are put below `place`, which must outlive it."""
     models = place / secrets.token_hex(8)
     models.mkdir()
@@ -107,10 +107,10 @@ def order(race: Race, claims: Sequence[Claim], place: Path, *, minimum: str, tim
         environment=devices.variables(race),
         devices=devices.files(race),
     )
-    return Order(job, tuple(claims), answer, timed_out)
+    return Recomputation(job, tuple(claims), answer, timed_out)
 
 
-def read(race: Race, order: Order, result: Result) -> LossFinding:
+def read(race: Race, asked: Recomputation, result: Result) -> LossFinding:
     """What the box found, held against the claims."""
     if result.status == "sandbox-failure":
         return LossFinding(failure=f"recomputing failed: {result.message}")
@@ -118,38 +118,38 @@ def read(race: Race, order: Order, result: Result) -> LossFinding:
         return LossFinding(failure="recomputing was not done in time, and others used its cores meanwhile")
     if result.status == "timeout":
         return LossFinding(f"recomputing its loss took longer than {race.recompute_seconds:g} s")
-    if result.status != "ok" or order.answer not in result.files:
+    if result.status != "ok" or asked.answer not in result.files:
         words = " ".join(result.stderr.split())[-300:]
         return LossFinding(f"its saved model could not be evaluated: {result.message or words or 'no answer'}")
     try:
-        answers: Any = json.loads(result.files[order.answer])
+        answers: Any = json.loads(result.files[asked.answer])
         if isinstance(answers, dict):  # written before any model was loaded
             return LossFinding(failure=f"recomputing failed: {answers['failure']!s}")
-        findings = [_held(race, claim, answer, order) for claim, answer in zip(order.claims, answers, strict=True)]
+        findings = [_held(race, claim, answer, asked) for claim, answer in zip(asked.claims, answers, strict=True)]
     except (ValueError, KeyError, TypeError, AttributeError):  # the program got at the process that judged it
         return LossFinding("its saved model could not be evaluated: the answer makes no sense")
-    final = next(found for found, claim in zip(findings, order.claims, strict=True) if claim.final)
+    final = next(found for found, claim in zip(findings, asked.claims, strict=True) if claim.final)
     first = next((found.problem for found in findings if found.problem), "")
     if excuse := devices.excuses(race, first):
         return LossFinding(failure=f"recomputing failed ({first}), and {excuse}")
     return LossFinding(first, "", final.open_loss, final.hidden_loss)
 
 
-def _held(race: Race, claim: Claim, answer: dict[str, Any], order: Order) -> LossFinding:
+def _held(race: Race, claim: Claim, answer: dict[str, Any], asked: Recomputation) -> LossFinding:
     found, hidden = answer.get("open_loss"), answer.get("hidden_loss")
     problem = str(answer["problem"])
     if not problem and (found is None or not math.isfinite(found)):
         problem = "its saved model has no finite loss"
     if not problem:
-        problem = _broken(race, claim, answer, order)
+        problem = _broken(race, claim, answer, asked)
     return LossFinding(problem, "", found, hidden)
 
 
-def _broken(race: Race, claim: Claim, answer: dict[str, Any], order: Order) -> str:
+def _broken(race: Race, claim: Claim, answer: dict[str, Any], asked: Recomputation) -> str:
     """Which rule the answer shows to be broken."""
     found, hidden = answer["open_loss"], answer.get("hidden_loss")
     ahead = answer["step"] - claim.step
-    later = order.timed_out and claim.final and 0 < ahead <= race.cadence  # killed between saving and printing
+    later = asked.timed_out and claim.final and 0 < ahead <= race.cadence  # killed between saving and printing
     if not later and abs(found - claim.loss) > race.loss_tolerance + 5e-5:
         return f"it printed val_loss {claim.loss:.4f} at step {claim.step}, and its saved model has {found:.4f}"
     if answer.get("leak", 0.0) > race.causal_tolerance:

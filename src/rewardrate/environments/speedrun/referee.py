@@ -15,7 +15,7 @@ from rewardrate.environments.speedrun.race import Race, default_data
 from rewardrate.environments.speedrun.reevaluation import Claim, LossFinding
 from rewardrate.environments.speedrun.verdict import Status, Verdict
 from rewardrate.errors import InfrastructureError, InputError
-from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores
+from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores, levels
 
 OUTPUT = "stdout.log"
 OUTPUT_BYTES = 64 * 2**20
@@ -73,7 +73,7 @@ class Referee:
             raise InputError("race", race.name, rule, "train on a machine with the GPUs of those that run attempts")
         # Shards that the user brings may lie where nothing can be written.
         self._key = splits.key(race.prepared.parent if race.text else default_data())
-        self._seal, self._proven = data.seal(race), race.device == "cpu" or not self.local
+        self._fingerprint, self._proven = data.fingerprint(race), race.device == "cpu" or not self.local
 
     def run(self, codes: Sequence[str], *, numbers: Sequence[int] | None = None) -> list[Verdict]:
         """Run every script as train_gpt.py and judge it; verdicts in the order of the scripts."""
@@ -89,7 +89,7 @@ class Referee:
         Raises InfrastructureError when the shards are no longer those it began with (no verdict could be compared), or
         the GPUs of this machine cannot be had: what was judged before stands.
         """
-        if data.seal(self.race) != self._seal:
+        if data.fingerprint(self.race) != self._fingerprint:
             remedy = data.remedy(self.race)
             raise InfrastructureError(f"the shards in {self.race.prepared} have changed since the race began; {remedy}")
         tries = [self._attempt(*pair) for pair in zip(codes, numbers or _repeats(codes), strict=True)]
@@ -116,7 +116,16 @@ class Referee:
             return None
         most = f"at most {self.race.script_bytes:,} (script_bytes)"
         words = f"the script carries {carried:,} bytes (its file, compressed), and {most} are allowed: it must train"
-        return Verdict("modified", False, None, None, False, FLOOR_SECONDS, 0, words)
+        return Verdict(
+            status="modified",
+            valid=False,
+            val_loss=None,
+            printed_loss=None,
+            crossed=False,
+            seconds=FLOOR_SECONDS,
+            steps=0,
+            message=words,
+        )
 
     def at_once(self) -> int:
         """Attempts whose verdicts come together: as many as a pool runs side by side, so that a kill loses no others.
@@ -143,7 +152,7 @@ class Referee:
         results = self.executor.run([attempt.job for attempt in attempts])
         starved = short and devices.memory_kills() > kills
         attempts = [replace(attempt, starved=starved) for attempt in attempts]
-        changed = data.seal(self.race) != self._seal
+        changed = data.fingerprint(self.race) != self._fingerprint
         first = [self._read(*pair) for pair in zip(attempts, results, strict=True)]
         if changed:
             return [self._tampered(verdict) for verdict, _ in first]
@@ -202,14 +211,14 @@ class Referee:
         status, message = self._by_log(attempt, result, log)
         final = log.final
         verdict = Verdict(
-            status,
-            False,
-            None,
-            final.loss if final else None,
-            False,
-            max(FLOOR_SECONDS, result.seconds),
-            final.step if final else 0,
-            message,
+            status=status,
+            valid=False,
+            val_loss=None,
+            printed_loss=final.loss if final else None,
+            crossed=False,
+            seconds=max(FLOOR_SECONDS, result.seconds),
+            steps=final.step if final else 0,
+            message=message,
             output=_output(result),
             wall_seconds=result.seconds,
             cpu_seconds=result.cpu_seconds,
@@ -239,7 +248,7 @@ class Referee:
         return verdict, claims
 
     def _by_log(self, attempt: _Attempt, result: Result, log: logs.Log) -> tuple[Status, str]:
-        """Status, and why the attempt is not valid (empty when nothing speaks against it so far).
+        """Status, and why the attempt is not valid (empty while no reason is found).
 
         The order of the paper's authors: timeout, crash, no line, cadence.
         """
@@ -259,7 +268,7 @@ class Referee:
             words = (
                 f"no validation line was printed within {race.cap_seconds:g} s" if timed_out else "no validation line"
             )
-            stray = f"; {log.stray} lines speak of val_loss in another form" if log.stray else ""
+            stray = f"; {log.stray} lines mention val_loss in another form" if log.stray else ""
             return "timeout" if timed_out else "parse-failure", words + stray
         if log.problem:
             return "parse-failure", log.problem
@@ -280,8 +289,8 @@ class Referee:
         if not places:
             return verdicts
         with reevaluation.folder() as folder:
-            orders = [
-                reevaluation.order(
+            recomputations = [
+                reevaluation.job_of(
                     self.race,
                     first[place][1],
                     folder,
@@ -290,9 +299,9 @@ class Referee:
                 )
                 for place in places
             ]
-            results = self.executor.run([order.job for order in orders])
-        for place, order, result in zip(places, orders, results, strict=True):
-            verdicts[place] = self._believed(verdicts[place], reevaluation.read(self.race, order, result))
+            results = self.executor.run([one.job for one in recomputations])
+        for place, asked, result in zip(places, recomputations, results, strict=True):
+            verdicts[place] = self._believed(verdicts[place], reevaluation.read(self.race, asked, result))
         return verdicts
 
     def _believed(self, verdict: Verdict, finding: LossFinding) -> Verdict:
@@ -313,7 +322,8 @@ class Referee:
     def _tampered(self, verdict: Verdict) -> Verdict:
         """The shards are not what they were. In a box no script can do that; without one it may have been this one."""
         words = f"the shards in {self.race.prepared} have changed"
-        if verdict.level == "limits":
+        ran_at = levels.NAMED.get(verdict.level)
+        if ran_at is not None and not ran_at.can.protects_files:
             return replace(verdict, status="tampered-data", valid=False, val_loss=None, crossed=False, message=words)
         return replace(_fault(words), seconds=verdict.seconds, output=verdict.output, level=verdict.level)
 
@@ -339,7 +349,16 @@ def _repeats(codes: Sequence[str]) -> list[int]:
 
 
 def _fault(words: str) -> Verdict:
-    return Verdict("infrastructure", False, None, None, False, FLOOR_SECONDS, 0, words)
+    return Verdict(
+        status="infrastructure",
+        valid=False,
+        val_loss=None,
+        printed_loss=None,
+        crossed=False,
+        seconds=FLOOR_SECONDS,
+        steps=0,
+        message=words,
+    )
 
 
 def _output(result: Result) -> str:

@@ -69,7 +69,16 @@ class Seed:
         message = record.message or f"val_loss {record.loss} in {record.seconds:g} s"
         key = rewards.vanilla(record.loss, seconds, valid=True) if usable else None
         status: Status = "ok" if usable else "error"
-        return Outcome(usable, earned, record.loss, seconds, message, status, self.code, rank_key=key)
+        return Outcome(
+            valid=usable,
+            reward=earned,
+            score=record.loss,
+            seconds=seconds,
+            message=message,
+            status=status,
+            code=self.code,
+            rank_key=key,
+        )
 
 
 def of_run(race: Race, run: Path, given: str | None) -> list[Seed]:

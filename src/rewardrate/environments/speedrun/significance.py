@@ -59,14 +59,14 @@ def together(race: Race, verdicts: Sequence[Verdict]) -> Claimed:
     mean_seconds, spread_seconds = _moments(seconds)
     several = len(losses) > 1
     return Claimed(
-        counted,
-        len(losses),
-        mean if losses else None,
-        mean_seconds if seconds else None,
-        spread if several else None,
-        spread_seconds if several else None,
-        p_value,
-        crossed,
+        verdicts=counted,
+        valid=len(losses),
+        mean_loss=mean if losses else None,
+        mean_seconds=mean_seconds if seconds else None,
+        deviation_loss=spread if several else None,
+        deviation_seconds=spread_seconds if several else None,
+        p_value=p_value,
+        crossed=crossed,
     )
 
 

@@ -95,7 +95,7 @@ def findings(code: ast.Module, parent: ast.Module | None, guard: Guard = Guard()
 
 def hits(tree: ast.Module, guard: Guard = Guard()) -> Iterator[Finding]:  # noqa: B008
     """Every sign in a script."""
-    script = _Script(aliases(tree), bindings(tree))
+    script = _ScriptBindings(aliases(tree), bindings(tree))
     for node in ast.walk(tree):
         for rule, words in _signs(node, script):
             yield Finding(rule, words, getattr(node, "lineno", 0))
@@ -103,7 +103,7 @@ def hits(tree: ast.Module, guard: Guard = Guard()) -> Iterator[Finding]:  # noqa
     yield from _handed(tree, script)
 
 
-def _handed(tree: ast.Module, script: _Script) -> Iterator[Finding]:
+def _handed(tree: ast.Module, script: _ScriptBindings) -> Iterator[Finding]:
     """Modules and their classes that are handed to a function which stores attributes in what it is given."""
     changing = {
         id(node): getattr(node, "name", "")
@@ -133,7 +133,7 @@ def _changes_given(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True)
-class _Script:
+class _ScriptBindings:
     modules: dict[str, str]
     known: Bindings = field(repr=False)
 
@@ -234,7 +234,7 @@ def kernels_named(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _signs(node: ast.AST, script: _Script) -> Iterator[tuple[str, str]]:
+def _signs(node: ast.AST, script: _ScriptBindings) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield from _imports(node)
     elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
@@ -271,7 +271,7 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
             yield "dynamic", f"`{alias.name}` runs or reaches what cannot be read here"
 
 
-def _stores(node: ast.Attribute, script: _Script) -> Iterator[tuple[str, str]]:
+def _stores(node: ast.Attribute, script: _ScriptBindings) -> Iterator[tuple[str, str]]:
     name, full = _dotted(node), script.full(node)
     root = name.partition(".")[0]
     if node.attr == BANNED:
@@ -297,7 +297,7 @@ def _classes(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
             yield "patched", f"`{node.name}` is a class of `{ast.unparse(base)}`"
 
 
-def _calls(node: ast.Call, script: _Script) -> Iterator[tuple[str, str]]:
+def _calls(node: ast.Call, script: _ScriptBindings) -> Iterator[tuple[str, str]]:
     name, full = _dotted(node.func), THROUGH.sub("", script.full(node.func))
     last, shown = full.rpartition(".")[2], f"`{ast.unparse(node)[:120]}`"
     first = node.args[0] if node.args else None
@@ -316,7 +316,7 @@ def _calls(node: ast.Call, script: _Script) -> Iterator[tuple[str, str]]:
         yield "reading", shown
 
 
-def _by_name(node: ast.Call, first: ast.expr, script: _Script) -> Iterator[tuple[str, str]]:
+def _by_name(node: ast.Call, first: ast.expr, script: _ScriptBindings) -> Iterator[tuple[str, str]]:
     """setattr, delattr, getattr: what is changed or reached by a name in a text."""
     shown, name = f"`{ast.unparse(node)[:120]}`", text_of(node.args[1], script.known) if len(node.args) > 1 else ""
     full = script.full(first)

@@ -40,10 +40,10 @@ def text_of(node: ast.AST, known: Bindings | None = None) -> str:
 
     Every part is read once, however often names repeat it, and a text that grows beyond LONGEST is not read.
     """
-    return _Reader(known or {}).text(node, 0)
+    return _TextReader(known or {}).text(node, 0)
 
 
-class _Reader:
+class _TextReader:
     """Reads one expression; `read` keeps what its parts came to."""
 
     def __init__(self, known: Bindings) -> None:

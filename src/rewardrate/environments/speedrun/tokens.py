@@ -76,9 +76,10 @@ def learn(documents: Iterable[str], size: int) -> Tokenizer:
         _count(word, weights[number], number, pairs, where)
     merges: list[Pair] = []
     while 1 + BYTES + len(merges) < size and pairs:
-        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        if pairs[best] < 2:
+        most = max(pairs.values())
+        if most < 2:
             break
+        best = min(pair for pair, count in pairs.items() if count == most)
         merges.append(best)
         for number in sorted(where.pop(best)):
             _count(words[number], -weights[number], number, pairs, None)

@@ -1,4 +1,4 @@
-"""Where a script validates: the blocks that make and print val_loss, what they call, and what else speaks of it."""
+"""Where a script validates: the blocks that make and print val_loss, what they call, and what else mentions it."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _harmless(node: ast.AST, counted: set[str], printed: set[str], own: set[str]
             while isinstance(inner, ast.Attribute | ast.Subscript):
                 inner = inner.value
             stored |= {inner.id} if isinstance(inner, ast.Name) else set()
-    return not stored & (counted | printed) and not _speaks(node, printed | own) and not says(node)
+    return not stored & (counted | printed) and not _mentions(node, printed | own) and not says(node)
 
 
 def _writes_only(node: ast.AST, script: Script) -> bool:
@@ -171,7 +171,7 @@ def stored_in(targets: Sequence[ast.expr]) -> Iterator[ast.Name | ast.Attribute]
 
 
 def counted_names(section: Sequence[ast.stmt], modules: set[str]) -> set[str]:
-    """Names that the loss is made with: of all statements that speak of a loss or of validation and print nothing."""
+    """Names that the loss is made with: of all statements that mention a loss or of validation and print nothing."""
     found: set[str] = set()
     for node in _until_printing(section):
         if not branches(node) and not says(node):
@@ -286,7 +286,7 @@ def called_in(node: ast.AST) -> list[str]:
 
 
 def mentions(tree: ast.Module, seen: set[int], readers: set[str], printed: set[str], script: Script) -> Iterator[str]:
-    """Statements outside the validation sections that speak of validation, in normal form."""
+    """Statements outside the validation sections that mention validation, in normal form."""
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -298,7 +298,7 @@ def mentions(tree: ast.Module, seen: set[int], readers: set[str], printed: set[s
                 pass
             elif is_batch(node, tree, script.known):
                 yield "a batch size of validation"
-            elif any(_speaks(part, printed | script.own) for part in (header if inner else [node])):
+            elif any(_mentions(part, printed | script.own) for part in (header if inner else [node])):
                 shown = (normal(part) if isinstance(part, ast.expr) else ast.unparse(part) for part in header)
                 yield " ".join(shown) if inner else normal(node)
         stack += inner
@@ -311,8 +311,8 @@ def _is_own(node: ast.stmt, own: set[str]) -> bool:
     return isinstance(target, ast.Name) and target.id in own and number
 
 
-def _speaks(node: ast.AST, printed: set[str]) -> bool:
-    """Whether validation is spoken of; to read the printed number is not to speak of it, to take its gradient is."""
+def _mentions(node: ast.AST, printed: set[str]) -> bool:
+    """Whether validation is mentioned; to read the printed number is not to mention it, to take its gradient is."""
     for part in ast.walk(node):
         word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else None
         if isinstance(part, ast.Name) and part.id in printed and isinstance(part.ctx, ast.Load):

@@ -36,7 +36,7 @@ class Verdict:
     steps: int
     "Step of the last validation."
     message: str
-    "What the model is told."
+    "The message that the model gets."
     output: str = ""
     "The end of what the script printed, for the record."
     public_loss: float | None = None

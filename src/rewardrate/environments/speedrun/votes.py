@@ -2,9 +2,9 @@
 
     any usable vote says modified   refused
     some say intact, none modified  it may run
-    no usable vote                  the infrastructure's fault: nobody is charged
+    no usable vote                  the infrastructure's fault: not charged
 
-(The authors' code wants two votes and a majority, and lets a script run when nobody votes.)
+(The authors' code wants two votes and a majority, and lets a script run when there is no vote.)
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def count(votes: Sequence[Vote]) -> Judgement:
         for vote in votes:
             if vote.verdict == ruling:
                 return Judgement(vote.verdict, vote.reason, tuple(votes))
-    why = votes[0].reason if votes else "nobody was asked"
+    why = votes[0].reason if votes else "no judge was asked"
     return Judgement("no-vote", f"no usable vote: {why}", tuple(votes))
 
 

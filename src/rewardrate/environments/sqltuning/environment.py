@@ -132,7 +132,18 @@ class SqlTuning(Environment):
                 code = extract(reply)
                 found.append((index, code, job(self.workload, code, "reward", self.settings)))
             except InputError as error:
-                yield index, Outcome(False, 0.0, None, FLOOR_SECONDS, str(error), "format", "")
+                yield (
+                    index,
+                    Outcome(
+                        valid=False,
+                        reward=0.0,
+                        score=None,
+                        seconds=FLOOR_SECONDS,
+                        message=str(error),
+                        status="format",
+                        code="",
+                    ),
+                )
         with contextlib.closing(self.executor.stream([one for _, _, one in found])) as ended:
             for at, result in ended:
                 yield found[at][0], self.judge(found[at][1], result)
@@ -200,12 +211,12 @@ def job(workload: Workload, code: str, split: Split, settings: SqlTuningSettings
         elif sql.strip("; \t\n"):
             queries[name] = sql.strip("; \t\n")
     patience = settings.time_limit - 1.0  # so that the message can say what was under way
-    order = {"setup": setup, "queries": queries, "cases": workload.cases(split), "seconds": patience}
+    request = {"setup": setup, "queries": queries, "cases": workload.cases(split), "seconds": patience}
     return Job(
         Path(runner.__file__).read_text(encoding="utf-8"),
         Limits(seconds=settings.time_limit, cores=1, memory_bytes=settings.memory_bytes),
         data={"workload.db": workload.database},
-        files={"order.json": json.dumps(order).encode()},
+        files={"request.json": json.dumps(request).encode()},
         collect=("report.json",),
         minimum=settings.minimum,
     )

@@ -55,38 +55,38 @@ def timed(database: sqlite3.Connection, sql: str, values: Any) -> tuple[list[Any
     return rows, min(times)
 
 
-def measure(path: str, order: dict[str, Any], stages: list[str]) -> dict[str, Any]:
+def measure(path: str, request: dict[str, Any], stages: list[str]) -> dict[str, Any]:
     """Tune the database at `path`, run every query with every case; `stages` ends with what is under way."""
-    deadline = time.monotonic() + order["seconds"]
+    deadline = time.monotonic() + request["seconds"]
     database = sqlite3.connect(path, isolation_level=None)
     database.text_factory = lambda text: text.decode(errors="replace")
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000_000)
     database.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
     database.set_authorizer(tuning)
-    for one in statements(order["setup"]):
+    for one in statements(request["setup"]):
         stages.append(" ".join(one.split())[:80])
         database.execute(one).fetchall()
     found = {}
-    for name, sql in order["queries"].items():
+    for name, sql in request["queries"].items():
         stages.append(name)
         database.set_authorizer(reading)  # some PRAGMAs act when they are compiled, also behind EXPLAIN
-        plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {sql}", order["cases"][name][0])]
-        runs = [timed(database, sql, values) for values in order["cases"][name]]
+        plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {sql}", request["cases"][name][0])]
+        runs = [timed(database, sql, values) for values in request["cases"][name]]
         found[name] = {"rows": [rows for rows, _ in runs], "seconds": sum(s for _, s in runs) / len(runs), "plan": plan}
     return found
 
 
 if __name__ == "__main__":
-    with open("order.json", encoding="utf-8") as file:
-        order = json.load(file)
+    with open("request.json", encoding="utf-8") as file:
+        request = json.load(file)
     shutil.copyfile("data/workload.db", "workload.db")
     stages: list[str] = ["start"]
     report: dict[str, Any] = {}
     start = time.monotonic()
     try:
-        report["queries"] = measure("workload.db", order, stages)
+        report["queries"] = measure("workload.db", request, stages)
     except Exception as error:  # whatever SQLite has against the proposal
-        late = time.monotonic() - start >= order["seconds"]
+        late = time.monotonic() - start >= request["seconds"]
         report |= {"error": "out of time" if late else f"{error}"[:200], "stage": stages[-1], "late": late}
     with open("report.json", "w", encoding="utf-8") as file:
         json.dump(report, file, default=repr)

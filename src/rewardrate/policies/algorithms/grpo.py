@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from rewardrate.config import AtLeast
-from rewardrate.policies import ppo
+from rewardrate.policies import policy_gradient as pg
 from rewardrate.policies.algorithms.algorithm import Algorithm, Batch, Loss, Mean, group_statistics, on_tokens
 
 
@@ -47,8 +47,8 @@ class GRPO(Algorithm):
 
     def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Loss:
         """The clipped surrogate plus the priced distance to the reference (equations 3 and 4)."""
-        ratio = ppo.log_ratio(logprobs, batch.old_logprobs, batch.mask)
-        policy, clipped = ppo.surrogate(ratio, batch.advantages, self.clip)
+        ratio = pg.log_ratio(logprobs, batch.old_logprobs, batch.mask)
+        policy, clipped = pg.surrogate(ratio, batch.advantages, self.clip)
         if batch.kl_coefficient > 0:
-            policy = policy + batch.kl_coefficient * ppo.kl_estimate(logprobs, batch.reference_logprobs, batch.mask)
+            policy = policy + batch.kl_coefficient * pg.kl_estimate(logprobs, batch.reference_logprobs, batch.mask)
         return Loss(policy, mean=self.mean, shares={"clip_share": clipped})

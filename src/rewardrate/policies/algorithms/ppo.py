@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from torch import Tensor
 
 from rewardrate.config import AtLeast, Between
-from rewardrate.policies import ppo
+from rewardrate.policies import policy_gradient as pg
 from rewardrate.policies.algorithms.algorithm import Algorithm, Batch, Loss
 
 
@@ -34,17 +34,17 @@ class PPO(Algorithm):
 
     def advantages(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Generalised advantage estimates of the reward after KL, and their returns (arXiv:1506.02438, eq. 16)."""
-        rewards = ppo.token_rewards(
+        rewards = pg.token_rewards(
             batch.rewards, batch.old_logprobs, batch.reference_logprobs, batch.kl_coefficient, batch.mask
         )
-        advantages, returns = ppo.gae(rewards, batch.old_values, batch.mask, self.discount, self.trace)
+        advantages, returns = pg.gae(rewards, batch.old_values, batch.mask, self.discount, self.trace)
         if self.whiten:
-            advantages = ppo.whiten(advantages, batch.mask, self.spread_floor)
+            advantages = pg.whiten(advantages, batch.mask, self.spread_floor)
         return advantages, returns
 
     def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Loss:
         """The clipped surrogate (eq. 7 there) and the critic's clipped error."""
-        ratio = ppo.log_ratio(logprobs, batch.old_logprobs, batch.mask)
-        policy, clipped = ppo.surrogate(ratio, batch.advantages, self.clip)
-        error, value_clipped = ppo.value_error(values, batch.old_values, batch.returns, batch.mask, self.value_clip)
+        ratio = pg.log_ratio(logprobs, batch.old_logprobs, batch.mask)
+        policy, clipped = pg.surrogate(ratio, batch.advantages, self.clip)
+        error, value_clipped = pg.value_error(values, batch.old_values, batch.returns, batch.mask, self.value_clip)
         return Loss(policy, error, shares={"clip_share": clipped, "value_clip_share": value_clipped})

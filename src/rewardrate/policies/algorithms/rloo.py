@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from rewardrate.config import AtLeast
-from rewardrate.policies import ppo
+from rewardrate.policies import policy_gradient as pg
 from rewardrate.policies.algorithms.algorithm import Algorithm, Batch, Loss, group_statistics, on_tokens
 
 
@@ -32,7 +32,7 @@ class RLOO(Algorithm):
 
         r - mean(r of the others) = (r - mean(r of the group)) * n / (n - 1)
         """
-        rewards = ppo.token_rewards(
+        rewards = pg.token_rewards(
             batch.rewards, batch.old_logprobs, batch.reference_logprobs, batch.kl_coefficient, batch.mask
         ).sum(1)
         mean, _, count = group_statistics(rewards, batch.groups)
@@ -41,6 +41,6 @@ class RLOO(Algorithm):
 
     def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Loss:
         """The clipped surrogate on the ratio of whole replies, mean over replies; at ratio 1 it is REINFORCE."""
-        ratio = ppo.log_ratio(logprobs, batch.old_logprobs, batch.mask).sum(1, keepdim=True).expand(batch.mask.shape)
-        policy, clipped = ppo.surrogate(ratio, batch.advantages, self.clip)
+        ratio = pg.log_ratio(logprobs, batch.old_logprobs, batch.mask).sum(1, keepdim=True).expand(batch.mask.shape)
+        policy, clipped = pg.surrogate(ratio, batch.advantages, self.clip)
         return Loss(policy, mean="rows", shares={"clip_share": clipped})

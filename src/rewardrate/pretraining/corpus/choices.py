@@ -37,10 +37,10 @@ class Style:
 
 
 STYLES = (
-    Style("train", "test", "X", "X_test", "y", "pred"),
-    Style("train", "test", "x", "z", "y", "p"),
-    Style("train", "test", "X", "Z", "y", "p", "clf", "features"),
-    Style("df", "test", "X", "T", "y", "pred", "m", "features"),
+    Style(train="train", test="test", x="X", z="X_test", y="y", p="pred"),
+    Style(train="train", test="test", x="x", z="z", y="y", p="p"),
+    Style(train="train", test="test", x="X", z="Z", y="y", p="p", model="clf", columns="features"),
+    Style(train="df", test="test", x="X", z="T", y="y", p="pred", model="m", columns="features"),
 )
 
 

@@ -1,4 +1,4 @@
-"""What a script would cost and be worth, roughly: enough to call one revision of it better than another."""
+"""Rough guesses of a script's seconds and quality: enough to call one revision of it better than another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rewardrate.pretraining.corpus.choices import Choices
 
 START_SECONDS = {"sklearn": 1.3, "pandas": 0.5, "numpy": 0.2, "stdlib": 0.1}
 "An interpreter with these imports, on one core."
-MERITS = {
+QUALITIES = {
     "algebra": 0.5,
     "centres": 0.4,
     "groups": 0.3,
@@ -57,24 +57,24 @@ def seconds(brief: Brief, choices: Choices) -> float:
     return start + reading
 
 
-def merit(brief: Brief, choices: Choices) -> float:
+def quality(brief: Brief, choices: Choices) -> float:
     """Roughly how good its predictions are, 0 (the sample submission) to 1."""
     if choices.approach not in ("table", "text"):
-        worth = MERITS[choices.approach]
+        found = QUALITIES[choices.approach]
     else:
-        worth = choices.model.merit
+        found = choices.model.quality
         if choices.approach == "table" and choices.model.family.scaled and choices.scaling == "none":
-            worth -= 0.15
+            found -= 0.15
         if choices.validation == "print":
-            worth -= 0.01
+            found -= 0.01
         if choices.vectors.components and choices.approach == "text":
-            worth -= 0.08
+            found -= 0.08
     if choices.log and "logarithmic" in brief.metric:
-        worth += 0.06
+        found += 0.06
     share = rows_used(brief, choices) / brief.rows
     known = len(brief.listed) + len(brief.words)
     used = brief.columns if choices.numbers is None else len(choices.numbers)
     part = (used + len(choices.categories) + len(choices.dates)) / max(1, brief.columns + known - len(brief.listed))
     if choices.approach == "text":
         part = 1.0
-    return max(0.0, min(1.0, worth + 0.05 * math.log10(share) - 0.2 * (1 - min(1.0, part)) ** 2))
+    return max(0.0, min(1.0, found + 0.05 * math.log10(share) - 0.2 * (1 - min(1.0, part)) ** 2))

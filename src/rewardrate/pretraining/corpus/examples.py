@@ -28,7 +28,7 @@ class Corpus:
     shipped: Annotated[float, Between(0, 1)] = 0.35
     "Share of prompts about tasks that come with the package; the others are imagined."
     held_out: tuple[str, ...] = HELD_OUT
-    "Tasks that no example speaks of."
+    "Tasks that no example is about."
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,15 @@ def example_for(random: Random, corpus: Corpus, brief: Brief) -> Example:
             break
         choices = drawing.draw(random, brief)
         answer, mistake = _answer(random, corpus, brief, choices)
-    return Example(brief, choices, brief.prompt(parent, message), answer, mistake, parent, message)
+    return Example(
+        brief=brief,
+        choices=choices,
+        prompt=brief.prompt(parent, message),
+        answer=answer,
+        mistake=mistake,
+        parent=parent,
+        message=message,
+    )
 
 
 def stream(corpus: Corpus, seed: int, start: int = 0, step: int = 1) -> Iterator[Example]:

@@ -83,7 +83,7 @@ def imagine(random: Random) -> Brief:
     last = target if random.random() < 0.88 else random.choice(("prediction", "target", "score", "answer", "y"))
     return Brief(
         task=_task(random, thing, target),
-        goal=_goal(random, answer, kind, thing, target, len(classes)),
+        goal=_goal(random=random, answer=answer, kind=kind, thing=thing, target=target, count=len(classes)),
         kind=kind,
         metric=random.choice(METRICS[answer]).format(unit=random.choice(names.UNITS)),
         rows=round(10 ** random.uniform(2.6, 5.5)),

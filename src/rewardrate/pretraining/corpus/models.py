@@ -1,6 +1,6 @@
 """The models of the corpus: what each is called, what it can predict, its settings, and what it costs, roughly.
 
-Cost and merit need not be right. They keep hopeless scripts rare, and they let an imagined message say something
+Cost and quality need not be right. They keep hopeless scripts rare, and they let an imagined message say something
 sensible; the real ones come from the sandbox.
 """
 
@@ -37,7 +37,7 @@ class Family:
     module: str
     answers: tuple[Answer, ...]
     settings: tuple[Setting, ...]
-    merit: float
+    quality: float
     "How good its predictions tend to be on a table of numbers, 0 to 1."
     cost: Cost
     weight: float = 1.0
@@ -67,11 +67,11 @@ class ModelTemplate:
         return f"{self.family.name}({', '.join(f'{name}={value}' for name, value in self.settings)})"
 
     @property
-    def merit(self) -> float:
+    def quality(self) -> float:
         """How good it tends to be; larger ensembles are a little better."""
         size = number(dict(self.settings), "n_estimators", number(dict(self.settings), "max_iter", 100))
         bonus = 0.03 * math.log10(size / 100) if "n_estimators" in self.family.name or self.family.dense else 0.0
-        return self.family.merit + bonus
+        return self.family.quality + bonus
 
     def seconds(self, rows: float, columns: float) -> float:
         """Roughly what fitting it takes."""
@@ -158,58 +158,98 @@ HISTOGRAM = (ROUNDS, STEPS, LEAVES, SEED)
 ABSOLUTE = Setting("loss", ('"absolute_error"',), 0.15)
 
 TABULAR = (
-    Family("LinearRegression", "linear_model", NUMBER, (), 0.55, _linear, 1.5),
-    Family("Ridge", "linear_model", NUMBER, (ALPHA,), 0.56, _linear, 3.0),
+    Family("LinearRegression", "linear_model", NUMBER, (), 0.55, cost=_linear, weight=1.5),
+    Family("Ridge", "linear_model", NUMBER, (ALPHA,), 0.56, cost=_linear, weight=3.0),
     Family(
         "Lasso",
         "linear_model",
         NUMBER,
         (Setting("alpha", ("0.001", "0.01", "0.1", "1.0"), 0.9),),
         0.5,
-        _iterative,
-        0.5,
-        True,
+        cost=_iterative,
+        weight=0.5,
+        scaled=True,
     ),
-    Family("DecisionTreeRegressor", "tree", NUMBER, (DEPTH, LEAF, SEED), 0.6, _tree, 1.5),
-    Family("RandomForestRegressor", "ensemble", NUMBER, FOREST, 0.8, _forest, 3.0),
-    Family("ExtraTreesRegressor", "ensemble", NUMBER, FOREST, 0.79, _forest, 1.5),
-    Family("GradientBoostingRegressor", "ensemble", NUMBER, BOOSTED, 0.82, _boosting, 1.5, dense=True),
+    Family("DecisionTreeRegressor", "tree", NUMBER, (DEPTH, LEAF, SEED), 0.6, cost=_tree, weight=1.5),
+    Family("RandomForestRegressor", "ensemble", NUMBER, FOREST, 0.8, cost=_forest, weight=3.0),
+    Family("ExtraTreesRegressor", "ensemble", NUMBER, FOREST, 0.79, cost=_forest, weight=1.5),
+    Family("GradientBoostingRegressor", "ensemble", NUMBER, BOOSTED, 0.82, cost=_boosting, weight=1.5, dense=True),
     Family(
-        "HistGradientBoostingRegressor", "ensemble", NUMBER, (ABSOLUTE, *HISTOGRAM), 0.88, _histogram, 4.0, dense=True
+        "HistGradientBoostingRegressor",
+        "ensemble",
+        NUMBER,
+        (ABSOLUTE, *HISTOGRAM),
+        0.88,
+        cost=_histogram,
+        weight=4.0,
+        dense=True,
     ),
-    Family("KNeighborsRegressor", "neighbors", NUMBER, (NEAR, CLOSER), 0.62, _neighbours, 1.5, True),
-    Family("SVR", "svm", NUMBER, (Setting("C", ("1.0", "3.0", "10.0", "100.0"), 0.8),), 0.68, _kernel, 0.7, True),
-    Family("MLPRegressor", "neural_network", NUMBER, (SIZES, EPOCHS, EARLY, SEED), 0.74, _network, 1.2, True),
-    Family("LogisticRegression", "linear_model", CLASS, (PENALTY, LOOPS), 0.66, _iterative, 4.0, True),
-    Family("GaussianNB", "naive_bayes", CLASS, (), 0.4, _linear, 1.5, dense=True),
-    Family("LinearDiscriminantAnalysis", "discriminant_analysis", CLASS, (), 0.64, _linear, 1.0, dense=True),
-    Family("KNeighborsClassifier", "neighbors", CLASS, (NEAR, CLOSER), 0.68, _neighbours, 2.0, True),
-    Family("DecisionTreeClassifier", "tree", CLASS, (DEPTH, LEAF, SEED), 0.5, _tree, 1.2),
-    Family("RandomForestClassifier", "ensemble", CLASS, FOREST, 0.82, _forest, 3.0),
-    Family("ExtraTreesClassifier", "ensemble", CLASS, FOREST, 0.83, _forest, 2.0),
-    Family("GradientBoostingClassifier", "ensemble", CLASS, BOOSTED, 0.82, _boosting, 0.7, dense=True),
-    Family("HistGradientBoostingClassifier", "ensemble", CLASS, HISTOGRAM, 0.85, _histogram, 2.5, dense=True),
-    Family("MLPClassifier", "neural_network", CLASS, (SIZES, EPOCHS, EARLY, SEED), 0.76, _network, 1.2, True),
+    Family("KNeighborsRegressor", "neighbors", NUMBER, (NEAR, CLOSER), 0.62, cost=_neighbours, weight=1.5, scaled=True),
+    Family(
+        "SVR",
+        "svm",
+        NUMBER,
+        (Setting("C", ("1.0", "3.0", "10.0", "100.0"), 0.8),),
+        0.68,
+        cost=_kernel,
+        weight=0.7,
+        scaled=True,
+    ),
+    Family(
+        "MLPRegressor",
+        "neural_network",
+        NUMBER,
+        (SIZES, EPOCHS, EARLY, SEED),
+        0.74,
+        cost=_network,
+        weight=1.2,
+        scaled=True,
+    ),
+    Family(
+        "LogisticRegression", "linear_model", CLASS, (PENALTY, LOOPS), 0.66, cost=_iterative, weight=4.0, scaled=True
+    ),
+    Family("GaussianNB", "naive_bayes", CLASS, (), 0.4, cost=_linear, weight=1.5, dense=True),
+    Family(
+        "LinearDiscriminantAnalysis", "discriminant_analysis", CLASS, (), 0.64, cost=_linear, weight=1.0, dense=True
+    ),
+    Family("KNeighborsClassifier", "neighbors", CLASS, (NEAR, CLOSER), 0.68, cost=_neighbours, weight=2.0, scaled=True),
+    Family("DecisionTreeClassifier", "tree", CLASS, (DEPTH, LEAF, SEED), 0.5, cost=_tree, weight=1.2),
+    Family("RandomForestClassifier", "ensemble", CLASS, FOREST, 0.82, cost=_forest, weight=3.0),
+    Family("ExtraTreesClassifier", "ensemble", CLASS, FOREST, 0.83, cost=_forest, weight=2.0),
+    Family("GradientBoostingClassifier", "ensemble", CLASS, BOOSTED, 0.82, cost=_boosting, weight=0.7, dense=True),
+    Family(
+        "HistGradientBoostingClassifier", "ensemble", CLASS, HISTOGRAM, 0.85, cost=_histogram, weight=2.5, dense=True
+    ),
+    Family(
+        "MLPClassifier",
+        "neural_network",
+        CLASS,
+        (SIZES, EPOCHS, EARLY, SEED),
+        0.76,
+        cost=_network,
+        weight=1.2,
+        scaled=True,
+    ),
     Family(
         "SVC",
         "svm",
         LABEL,
         (Setting("C", ("1.0", "3.0", "10.0", "30.0"), 0.7), Setting("kernel", ('"linear"', '"rbf"'), 0.25)),
         0.85,
-        _kernel,
-        2.0,
-        True,
+        cost=_kernel,
+        weight=2.0,
+        scaled=True,
     ),
-    Family("LinearSVC", "svm", LABEL, (PENALTY,), 0.66, _iterative, 0.7, True),
-    Family("RidgeClassifier", "linear_model", LABEL, (ALPHA,), 0.62, _linear, 1.0),
-    Family("NearestCentroid", "neighbors", LABEL, (), 0.45, _linear, 1.0),
+    Family("LinearSVC", "svm", LABEL, (PENALTY,), 0.66, cost=_iterative, weight=0.7, scaled=True),
+    Family("RidgeClassifier", "linear_model", LABEL, (ALPHA,), 0.62, cost=_linear, weight=1.0),
+    Family("NearestCentroid", "neighbors", LABEL, (), 0.45, cost=_linear, weight=1.0),
 )
 
 TEXT = (
-    Family("LogisticRegression", "linear_model", CLASS, (PENALTY, LOOPS), 0.8, _iterative, 5.0),
-    Family("MultinomialNB", "naive_bayes", CLASS, (SMOOTH,), 0.7, _linear, 3.0, counts=True),
-    Family("ComplementNB", "naive_bayes", CLASS, (SMOOTH,), 0.68, _linear, 1.5, counts=True),
-    Family("BernoulliNB", "naive_bayes", CLASS, (SMOOTH,), 0.62, _linear, 1.0, counts=True),
+    Family("LogisticRegression", "linear_model", CLASS, (PENALTY, LOOPS), 0.8, cost=_iterative, weight=5.0),
+    Family("MultinomialNB", "naive_bayes", CLASS, (SMOOTH,), 0.7, cost=_linear, weight=3.0, counts=True),
+    Family("ComplementNB", "naive_bayes", CLASS, (SMOOTH,), 0.68, cost=_linear, weight=1.5, counts=True),
+    Family("BernoulliNB", "naive_bayes", CLASS, (SMOOTH,), 0.62, cost=_linear, weight=1.0, counts=True),
     Family(
         "SGDClassifier",
         "linear_model",
@@ -220,20 +260,20 @@ TEXT = (
             SEED,
         ),
         0.74,
-        _linear,
-        2.0,
+        cost=_linear,
+        weight=2.0,
     ),
-    Family("LinearSVC", "svm", LABEL, (PENALTY,), 0.8, _iterative, 2.0),
-    Family("RidgeClassifier", "linear_model", LABEL, (ALPHA,), 0.78, _linear, 1.0),
-    Family("Ridge", "linear_model", NUMBER, (ALPHA,), 0.74, _linear, 2.0),
+    Family("LinearSVC", "svm", LABEL, (PENALTY,), 0.8, cost=_iterative, weight=2.0),
+    Family("RidgeClassifier", "linear_model", LABEL, (ALPHA,), 0.78, cost=_linear, weight=1.0),
+    Family("Ridge", "linear_model", NUMBER, (ALPHA,), 0.74, cost=_linear, weight=2.0),
     Family(
         "RandomForestClassifier",
         "ensemble",
         CLASS,
         (TREES, LEAF, Setting("n_jobs", ("-1",), 0.3), SEED),
         0.68,
-        _forest,
-        1.0,
+        cost=_forest,
+        weight=1.0,
     ),
 )
 

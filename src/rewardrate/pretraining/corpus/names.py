@@ -122,7 +122,7 @@ SUFFIXES = _words(
 
 
 def made_up(random: Random) -> str:
-    """A word that nobody knows, of one to three syllables: what is left of any word when its letters are unfamiliar."""
+    """A made-up word, of one to three syllables: what is left of any word when its letters are unfamiliar."""
     parts = []
     for _ in range(random.choice((1, 2, 2, 3))):
         parts += [random.choice(STARTS) if random.random() < 0.85 else "", random.choice(MIDDLES)]

@@ -9,11 +9,11 @@ from random import Random
 from rewardrate.pretraining.corpus import drawing, models
 from rewardrate.pretraining.corpus.brief import Brief
 from rewardrate.pretraining.corpus.choices import Choices
-from rewardrate.pretraining.corpus.estimates import merit, seconds
+from rewardrate.pretraining.corpus.estimates import quality, seconds
 
 Change = Callable[[Random, Brief, Choices], Choices]
 CANDIDATES = 4
-TIME_WEIGHTS = (0.0, 0.02, 0.1)  # what a second more may cost in merit; 0 looks at the score alone
+TIME_WEIGHTS = (0.0, 0.02, 0.1)  # what a second more may cost in quality; 0 looks at the score alone
 
 
 def _model(random: Random, brief: Brief, c: Choices) -> Choices:
@@ -71,7 +71,7 @@ def revise(random: Random, brief: Brief, choices: Choices) -> Choices:
     if random.random() < 0.25:
         return drawing.settle(random, brief, found[0])
     weight = random.choice(TIME_WEIGHTS)
-    return max(found, key=lambda one: merit(brief, one) - weight * seconds(brief, one))
+    return max(found, key=lambda one: quality(brief, one) - weight * seconds(brief, one))
 
 
 def _changed(random: Random, brief: Brief, choices: Choices) -> Choices:

@@ -1,4 +1,4 @@
-// Bring the page to life; again whenever a watched run has gone on.
+// Bring the page to life; again whenever a watched run has new steps.
 class Page {
   constructor() {
     this.view = {};

@@ -16,7 +16,7 @@ class Capabilities:
     own_mounts: bool = False
     "A file tree of its own: sized memory file systems to write to, everything else read-only."
     own_network: bool = False
-    "Loopback that nobody else is on, so that sockets may be allowed."
+    "Loopback that no other process is on, so that sockets may be allowed."
     own_ipc: bool = False
     "System V and POSIX queues, semaphores and shared memory end with the box."
     slot_user: bool = False
@@ -32,6 +32,11 @@ class Capabilities:
     def kills_slot_user(self) -> bool:
         """Every process of the slot's user is killed at the end: no namespace does it."""
         return self.slot_user and not self.pid_namespace
+
+    @property
+    def protects_files(self) -> bool:
+        """Files of the host cannot be written."""
+        return self.own_mounts or self.landlock
 
     @property
     def runs_as_supervisor(self) -> bool:

@@ -32,7 +32,7 @@ def main() -> NoReturn:
     skipped = warm.preload(imports)
     line.send(json.dumps({"ready": os.getpid(), "skipped": skipped}).encode())
     nothing = os.open("/dev/null", os.O_RDWR)
-    for stream in (1, 2):  # from here on nobody listens
+    for stream in (1, 2):  # from here on no reader is left
         os.dup2(nothing, stream)
     os.close(nothing)
     _serve(line, living)

@@ -24,7 +24,7 @@ def main() -> NoReturn:
 
 
 def make_read_only(file: str) -> None:
-    """In new user and mount namespaces, with the same uid, a file that nobody can change."""
+    """In new user and mount namespaces, with the same uid, a file that cannot be changed."""
     uid, gid = os.geteuid(), os.getegid()
     kernel.unshare(kernel.NEW_USER | kernel.NEW_NS)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):

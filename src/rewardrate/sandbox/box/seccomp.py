@@ -92,7 +92,7 @@ ABSENT = {
     "landlock_create_ruleset": (444, 444),
 }
 # Accepted without effect. Advice on what the page cache should keep: with it a script could leave a message for the
-# next one in which pages of a library are in memory; the kernel is free to ignore it, so nobody misses it. Locks on
+# next one in which pages of a library are in memory; the kernel may ignore it, so no program needs it. Locks on
 # whole files: on a library that every box is shown they link boxes that run at the same time, and a filter cannot see
 # which file it is. torch.compile fails where they are refused; so processes of one script are not kept apart by them.
 IGNORED = {"fadvise64": (221, 223), "readahead": (187, 213), "flock": (73, 32)}
@@ -220,7 +220,7 @@ def _by_argument(
     yield CLONE, [_load(0), (ANY_BIT, 0, 1, NAMESPACE_FLAGS), _end(FAIL | errno.EPERM), _end(ALLOW)]
     yield SOCKET, _sockets(families)
     yield IOCTL, _device_calls()
-    larger = (PIPE_SIZE,) if count_memory else ()  # a larger pipe is kernel memory that nobody counts
+    larger = (PIPE_SIZE,) if count_memory else ()  # a larger pipe is kernel memory that no limit counts
     refused = _but(1, (*OPEN_FILE_LOCKS, LEASE, NOTIFY, *WRITE_HINTS, *larger), FAIL | errno.EINVAL)
     yield FCNTL, [_load(1), (EQUAL, 0, 1, GET_LOCK), _end(NOTHING), *refused]
     yield MADVISE, _but(2, SHARED_PAGES, NOTHING)
@@ -231,7 +231,7 @@ def _by_argument(
         yield call, [*own, _end(FAIL | errno.EPERM), _end(ALLOW)]
     for call in (PREADV2, PWRITEV2):  # RWF_NOWAIT says whether a page is in memory, RWF_DONTCACHE evicts it
         yield call, _only(5, (0,), FAIL | errno.EOPNOTSUPP)
-    # Larger buffers are kernel memory that nobody counts: control groups of version 1 leave those of TCP and UDP out.
+    # Larger buffers are kernel memory that no limit counts: control groups of version 1 leave those of TCP and UDP out.
     yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *_but(2, BUFFER_SIZES, NOTHING)]
     yield from _memory(count_memory=count_memory, devices=devices, can=can)
     if can.runs_as_supervisor:  # it would hide its descriptors from the init, which is no more than the same user

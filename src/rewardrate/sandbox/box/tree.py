@@ -60,7 +60,7 @@ def shared_memory_bytes() -> int:
 def kill_all(config: dict[str, Any]) -> None:
     """SIGKILL to every process of the box, whatever session, parent or state it has."""
     if os.getpid() == 1:
-        _kill(-1)  # the kernel does it in one go: nobody forks meanwhile
+        _kill(-1)  # the kernel does it in one go: no process forks meanwhile
     else:
         below = descendants(os.getpid())
         for process in below:  # first stop them from multiplying

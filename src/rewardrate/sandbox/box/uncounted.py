@@ -22,7 +22,7 @@ INODE_BYTES = 1024  # of a file in memory, beside its content; a name takes some
 def kernel_bytes(processes: Iterable[int], *, own_network: bool) -> int:
     """Kernel memory of these processes: page tables as they are, sockets and pipes at the most that they can keep.
 
-    `own_network`: every socket of the network namespace belongs to them, also one that nobody holds open any more.
+    `own_network`: every socket of the network namespace belongs to them, also one that no process holds open any more.
     """
     processes = list(processes)
     sockets, pipes = _ends(processes)

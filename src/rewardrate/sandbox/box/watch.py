@@ -64,7 +64,7 @@ class Watch:
         """Kill, then look at the clock: nothing of the box may work on in a moment that is not charged.
 
         Who was alive when the main process was found dead has to be reaped by us now, or has a parent of which that is
-        true. So if nobody but the main process is left to reap, nothing worked on since; and if somebody is, the
+        true. So if the main process alone is left to reap, nothing worked on since; and if another is, the
         script is charged until the last one is gone.
         """
         noticed, alone = time.monotonic_ns(), last_process() == self.main

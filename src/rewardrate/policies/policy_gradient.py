@@ -23,6 +23,7 @@ def token_logprobs(logits: Tensor, tokens: Tensor, temperature: float = 1.0, chu
     logits [..., V], tokens [...] -> [...] in float32 (float64 stays). Walks through `chunk` positions at a time, so
     the only large array is the one that came in.
     """
+    assert logits.shape[:-1] == tokens.shape
     flat, chosen = logits.reshape(-1, logits.shape[-1]), tokens.reshape(-1)
     parts = [
         _logprobs(rows, picks, temperature)
@@ -46,6 +47,7 @@ def scores(logits: Tensor, tokens: Tensor, temperature: float = 1.0) -> tuple[Te
 
     logits [N, V], tokens [N] -> [N], [N].
     """
+    assert logits.shape[:-1] == tokens.shape
     return _Scores.apply(logits, tokens, temperature)  # type: ignore[no-untyped-call, no-any-return]
 
 
@@ -87,6 +89,8 @@ def token_rewards(
     terminal_reward [B], the others [B, R] -> [B, R], zero outside the mask. The plain log-ratio is the estimator of
     the paper's code; its mean over replies is KL(policy || reference).
     """
+    assert logprobs.shape == reference_logprobs.shape == mask.shape
+    assert terminal_reward.shape == (len(mask),)
     rewards = -kl_coefficient * (logprobs - reference_logprobs)
     rewards = _inside(rewards, mask)
     position = torch.arange(mask.shape[1], device=mask.device)
@@ -107,6 +111,7 @@ def gae(
     Positions outside the mask are stepped over and are zero in the result. With discount = trace = 1 (paper) A_t is
     the reward still to come minus V_t.
     """
+    assert rewards.shape == values.shape == mask.shape
     reward, value, here = (part.detach().cpu().numpy() for part in (rewards, values, mask))  # many small steps: no GPU
     found = np.zeros_like(value)
     following_value, following_advantage = np.zeros_like(value[:, 0]), np.zeros_like(value[:, 0])
@@ -129,6 +134,7 @@ def whiten(advantages: Tensor, mask: Tensor, floor: float = 0.0) -> Tensor:
     In float64 inside, so that equal advantages become zeros and not amplified rounding. Fewer than two tokens have no
     spread: they become zero.
     """
+    assert advantages.shape == mask.shape
     kept = advantages[mask].double()
     whitened = torch.zeros_like(advantages)
     if kept.numel() > 1:
@@ -187,11 +193,13 @@ def entropy_bonus(entropies: Tensor, mask: Tensor, coefficient: float, tokens: i
 
 def mean_over_rows(values: Tensor, mask: Tensor, rows: int) -> Tensor:
     """Mean over each row's reply tokens, then over `rows`, the rows of the whole mini-batch. [B, R] -> []."""
+    assert values.shape == mask.shape
     return (_inside(values, mask).sum(1) / mask.sum(1)).sum() / rows
 
 
 def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
     """Sum over the mask; what lies outside, also NaN, does not enter the sum or the gradient."""
+    assert values.shape == mask.shape
     return _inside(values, mask).sum()
 
 

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="needs the agent extra")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from rewardrate.policies import ppo  # noqa: E402
+from rewardrate.policies import policy_gradient as pg  # noqa: E402
 
 WHOLE = torch.tensor([[True, True, True]])
 
@@ -20,13 +20,13 @@ def rows(*values):
 
 def policy_loss(logprobs, old, advantages, mask, clip=0.2):
     """Mean over tokens as the learner takes it, and how often the clip is active."""
-    loss, clipped = ppo.surrogate(ppo.log_ratio(logprobs, old, mask), advantages, clip)
-    return ppo.masked_sum(loss, mask) / mask.sum(), ppo.masked_sum(clipped, mask)
+    loss, clipped = pg.surrogate(pg.log_ratio(logprobs, old, mask), advantages, clip)
+    return pg.masked_sum(loss, mask) / mask.sum(), pg.masked_sum(clipped, mask)
 
 
 def value_loss(values, old, returns, mask, clip=0.5):
-    loss, clipped = ppo.value_error(values, old, returns, mask, clip)
-    return ppo.masked_sum(loss, mask) / mask.sum(), ppo.masked_sum(clipped, mask)
+    loss, clipped = pg.value_error(values, old, returns, mask, clip)
+    return pg.masked_sum(loss, mask) / mask.sum(), pg.masked_sum(clipped, mask)
 
 
 def random_case(seed, B=3, R=5):
@@ -39,13 +39,13 @@ def random_case(seed, B=3, R=5):
 
 def test_gae_by_hand_with_discount_and_trace_below_one():
     # delta = (1 + .5*3 - 2, 0 + .5*1 - 3, 4 - 1) = (.5, -2.5, 3); A = (.5 + .25*(-1.75), -2.5 + .25*3, 3)
-    advantages, returns = ppo.gae(rows(1, 0, 4), rows(2, 3, 1), WHOLE, discount=0.5, trace=0.5)
+    advantages, returns = pg.gae(rows(1, 0, 4), rows(2, 3, 1), WHOLE, discount=0.5, trace=0.5)
     assert advantages.tolist() == [[0.0625, -1.75, 3.0]]
     assert returns.tolist() == [[2.0625, 1.25, 4.0]]
 
 
 def test_with_discount_and_trace_one_the_advantage_is_the_reward_to_come_minus_the_value():
-    advantages, returns = ppo.gae(rows(1, 0, 4), rows(2, 3, 1), WHOLE)
+    advantages, returns = pg.gae(rows(1, 0, 4), rows(2, 3, 1), WHOLE)
     assert advantages.tolist() == [[3.0, 1.0, 3.0]]
     assert returns.tolist() == [[5.0, 4.0, 4.0]]
 
@@ -53,7 +53,7 @@ def test_with_discount_and_trace_one_the_advantage_is_the_reward_to_come_minus_t
 def test_gae_ignores_whatever_stands_on_padding():
     mask = torch.tensor([[True, True, False, False]])
     nonsense = float("nan")
-    advantages, returns = ppo.gae(rows(1, 2, 9, nonsense), rows(0.5, 0.25, 7, nonsense), mask)
+    advantages, returns = pg.gae(rows(1, 2, 9, nonsense), rows(0.5, 0.25, 7, nonsense), mask)
     assert advantages.tolist() == [[2.5, 1.75, 0.0, 0.0]]
     assert returns.tolist() == [[3.0, 2.0, 0.0, 0.0]]
 
@@ -63,7 +63,7 @@ def test_gae_ignores_whatever_stands_on_padding():
 def test_gae_equals_the_double_sum_of_its_definition(seed, discount, trace):
     mask, draw = random_case(seed)
     rewards, values = draw(), draw()
-    advantages, _ = ppo.gae(rewards, values, mask, discount, trace)
+    advantages, _ = pg.gae(rewards, values, mask, discount, trace)
     for b in range(mask.shape[0]):
         n = int(mask[b].sum())
         V = [*values[b, :n].tolist(), 0.0]
@@ -77,7 +77,7 @@ def test_the_reward_stands_on_the_last_token_and_the_log_ratio_is_paid_on_every_
     mask = torch.tensor([[True, True, False], [True, True, True]])
     logprobs = torch.tensor([[-1.0, -2.0, -50.0], [-1.0, -1.0, -1.0]])
     reference = torch.tensor([[-2.0, -2.5, 0.0], [-1.0, -1.0, -3.0]])
-    rewards = ppo.token_rewards(torch.tensor([10.0, -4.0]), logprobs, reference, 0.1, mask)
+    rewards = pg.token_rewards(torch.tensor([10.0, -4.0]), logprobs, reference, 0.1, mask)
     torch.testing.assert_close(rewards, torch.tensor([[-0.1, 9.95, 0.0], [0.0, 0.0, -4.2]]))
 
 
@@ -85,26 +85,26 @@ def test_whitened_advantages_have_mean_zero_and_variance_one_over_all_tokens_of_
     mask = torch.tensor([[True, True, True], [True, False, False]])
     values = torch.tensor([[1.0, 2.0, 3.0], [6.0, 1e9, float("nan")]])  # mean 3, variance 14/3
     expected = (torch.tensor([1.0, 2.0, 3.0, 6.0]) - 3) / math.sqrt(14 / 3)
-    white = ppo.whiten(values, mask)
+    white = pg.whiten(values, mask)
     torch.testing.assert_close(white[mask], expected)
     assert white[~mask].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("value", [-10.0, 0.1, 1e6])
 def test_equal_advantages_whiten_to_nothing_and_not_to_amplified_rounding(value):
-    white = ppo.whiten(torch.full((7, 13), value), torch.ones(7, 13, dtype=torch.bool))
+    white = pg.whiten(torch.full((7, 13), value), torch.ones(7, 13, dtype=torch.bool))
     assert white.abs().max() < 1e-4
-    assert ppo.whiten(torch.tensor([[value]]), torch.tensor([[True]])).tolist() == [[0.0]]
+    assert pg.whiten(torch.tensor([[value]]), torch.tensor([[True]])).tolist() == [[0.0]]
 
 
 def test_hazard_a_batch_that_earns_alike_has_its_critics_errors_blown_up_unless_the_spread_has_a_floor():
     """All rows earn 1.5; the critic is off by -0.01 at the first token and by +0.01 at the second."""
     advantages = torch.tensor([[0.01, -0.01]] * 8)
     mask = torch.ones(8, 2, dtype=torch.bool)
-    assert ppo.whiten(advantages, mask).abs().min() > 0.9
-    torch.testing.assert_close(ppo.whiten(advantages, mask, floor=0.5), advantages / 0.5)
+    assert pg.whiten(advantages, mask).abs().min() > 0.9
+    torch.testing.assert_close(pg.whiten(advantages, mask, floor=0.5), advantages / 0.5)
     wide = 10 * advantages / advantages.std()
-    assert torch.equal(ppo.whiten(wide, mask, floor=0.5), ppo.whiten(wide, mask))
+    assert torch.equal(pg.whiten(wide, mask, floor=0.5), pg.whiten(wide, mask))
 
 
 def test_policy_loss_by_hand_clips_only_what_went_too_far_in_the_profitable_direction():
@@ -128,10 +128,10 @@ def test_value_loss_by_hand_takes_the_worse_of_plain_and_clipped():
 def test_the_estimate_of_kl_by_hand_is_never_negative_and_a_mean_over_rows_weighs_short_replies_as_long_ones():
     mask = torch.tensor([[True, True], [True, False]])
     logprobs, reference = torch.tensor([[-1.0, -2.0], [-3.0, 9.0]]), torch.tensor([[-1.0, -1.0], [-5.0, 9.0]])
-    kl = ppo.kl_estimate(logprobs, reference, mask)
+    kl = pg.kl_estimate(logprobs, reference, mask)
     torch.testing.assert_close(kl, torch.tensor([[0.0, math.e - 2], [math.exp(-2) + 1, 0.0]]))
     expected = ((math.e - 2) / 2 + math.exp(-2) + 1) / 2
-    assert float(ppo.mean_over_rows(kl, mask, 2)) == pytest.approx(expected, rel=1e-6)
+    assert float(pg.mean_over_rows(kl, mask, 2)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_log_probabilities_and_entropy_are_those_of_the_temperature_scaled_distribution():
@@ -139,24 +139,22 @@ def test_log_probabilities_and_entropy_are_those_of_the_temperature_scaled_distr
     tokens = torch.tensor([2, 1])
     weights = [math.exp(x / 0.5) for x in (1.0, 2.0, 4.0)]
     share = [w / sum(weights) for w in weights]
-    torch.testing.assert_close(
-        ppo.token_logprobs(logits, tokens, 0.5), torch.tensor([math.log(share[2]), -math.log(3)])
-    )
+    torch.testing.assert_close(pg.token_logprobs(logits, tokens, 0.5), torch.tensor([math.log(share[2]), -math.log(3)]))
     expected = torch.tensor([-sum(p * math.log(p) for p in share), math.log(3)])
-    torch.testing.assert_close(ppo.entropy(logits, 0.5), expected)
+    torch.testing.assert_close(pg.entropy(logits, 0.5), expected)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1000])
 def test_the_chunk_size_changes_no_log_probability(chunk):
     logits, tokens = torch.randn(3, 5, 11), torch.randint(0, 11, (3, 5))
     expected = (logits / 0.7).log_softmax(-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-    torch.testing.assert_close(ppo.token_logprobs(logits, tokens, 0.7, chunk), expected)
+    torch.testing.assert_close(pg.token_logprobs(logits, tokens, 0.7, chunk), expected)
 
 
 def test_half_precision_logits_are_scored_in_float32():
     logits = torch.randn(4, 9).to(torch.bfloat16)
-    assert ppo.token_logprobs(logits, torch.zeros(4, dtype=torch.long)).dtype == torch.float32
-    assert ppo.entropy(logits).dtype == torch.float32
+    assert pg.token_logprobs(logits, torch.zeros(4, dtype=torch.long)).dtype == torch.float32
+    assert pg.entropy(logits).dtype == torch.float32
 
 
 def losses(name, mask, draw):
@@ -168,8 +166,8 @@ def losses(name, mask, draw):
     if name == "value":
         return lambda x: value_loss(x, other, target, mask)[0]
     if name == "kl":
-        return lambda x: ppo.mean_over_rows(ppo.kl_estimate(x, other, mask), mask, mask.shape[0])
-    return lambda x: ppo.entropy_bonus(x * x, mask, 0.01, tokens)
+        return lambda x: pg.mean_over_rows(pg.kl_estimate(x, other, mask), mask, mask.shape[0])
+    return lambda x: pg.entropy_bonus(x * x, mask, 0.01, tokens)
 
 
 @pytest.mark.parametrize("name", ["policy", "value", "kl", "bonus"])
@@ -184,26 +182,26 @@ def test_the_gradient_of_each_term_equals_finite_differences(name, seed):
 def test_the_gradients_of_log_probability_and_entropy_equal_finite_differences(temperature):
     logits = torch.randn(4, 7, dtype=torch.float64, requires_grad=True)
     tokens = torch.tensor([0, 3, 6, 2])
-    assert torch.autograd.gradcheck(lambda x: ppo.token_logprobs(x, tokens, temperature, chunk=3), (logits,))
-    assert torch.autograd.gradcheck(lambda x: ppo.entropy(x, temperature), (logits,))
+    assert torch.autograd.gradcheck(lambda x: pg.token_logprobs(x, tokens, temperature, chunk=3), (logits,))
+    assert torch.autograd.gradcheck(lambda x: pg.entropy(x, temperature), (logits,))
 
 
 @pytest.mark.parametrize("temperature", [0.7, 1.0, 2.0])
 def test_the_two_scores_in_one_are_the_two_scores_with_their_gradients(temperature):
     logits = torch.randn(4, 7, dtype=torch.float64, requires_grad=True)
     tokens, weights = torch.tensor([0, 3, 6, 2]), torch.randn(2, 4, dtype=torch.float64)
-    apart = ppo.token_logprobs(logits, tokens, temperature), ppo.entropy(logits, temperature)
-    together = ppo.scores(logits, tokens, temperature)
+    apart = pg.token_logprobs(logits, tokens, temperature), pg.entropy(logits, temperature)
+    together = pg.scores(logits, tokens, temperature)
     for one, other in zip(apart, together, strict=True):
         torch.testing.assert_close(one, other, atol=1e-14, rtol=0)
     slopes = [torch.autograd.grad((torch.stack(pair) * weights).sum(), logits)[0] for pair in (apart, together)]
     torch.testing.assert_close(*slopes, atol=1e-14, rtol=0)
-    assert torch.autograd.gradcheck(lambda x: ppo.scores(x, tokens, temperature), (logits,))
+    assert torch.autograd.gradcheck(lambda x: pg.scores(x, tokens, temperature), (logits,))
 
 
 def test_half_precision_logits_get_their_gradient_in_their_own_precision():
     logits = torch.randn(4, 9).to(torch.bfloat16).requires_grad_()
-    scored = ppo.scores(logits, torch.zeros(4, dtype=torch.long), 0.7)
+    scored = pg.scores(logits, torch.zeros(4, dtype=torch.long), 0.7)
     assert {part.dtype for part in scored} == {torch.float32}
     sum(part.sum() for part in scored).backward()
     assert logits.grad.dtype == torch.bfloat16
