@@ -17,6 +17,7 @@ VERBS = {
     "bandit": "the laboratory: bandits whose actions take time, agents, the paper's study",
     "doctor": "say what this machine can do, and the command that adds what is missing",
     "environment": "the kinds of environments that are installed, and the contract that each must keep",
+    "plan": "which price of a second to choose for a budget, from a pilot run or a task's reference scripts",
     "pretrain": "make the small language model that comes with the package, or warm up an open one",
     "rate": "what is one second worth? fit an estimator to your own attempts, or check one against the contract",
     "report": "one page for a run, both arms or several tasks: budget curves, rate, scripts and their descent",
