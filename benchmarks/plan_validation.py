@@ -23,7 +23,7 @@ from rewardrate import config
 from rewardrate.environments.mle.folder import shipped
 from rewardrate.reports.evaluation import chains
 from rewardrate.training.forecast import Forecast, Known, interval, plan
-from rewardrate.training.measured import Attempts, Pilot, reference_scripts
+from rewardrate.training.measured import Attempts, Pilot, limit_of, reference_scripts
 from rewardrate.training.recipe import Recipe
 from rewardrate.training.simulation import HORIZON, NEAR_END, NONE, RATE, Price, Setting
 
@@ -48,7 +48,7 @@ class RealRun:
     seed: int
     by_step: np.ndarray
     attempts: Attempts | None = None
-    columns: dict[str, list] | None = None
+    columns: dict[str, list[object]] | None = None
 
     @property
     def used(self) -> np.ndarray:
@@ -79,7 +79,7 @@ def real_runs(folder: str) -> list[RealRun]:
 
 
 def _from_attempts(task: str, arm: str, rows: Sequence[dict[str, str]]) -> RealRun:
-    columns: dict[str, list] = {name: [int(row[name]) for row in rows] for name in ("step", "row")}
+    columns: dict[str, list[object]] = {name: [int(row[name]) for row in rows] for name in ("step", "row")}
     columns["valid"] = [row["valid"] == "1" for row in rows]
     columns["reward"] = [float(row["reward"] or 0) for row in rows]
     columns["seconds"] = [float(row["seconds"]) for row in rows]
@@ -102,7 +102,7 @@ def validate(folder: str) -> Iterable[list[object]]:
         mine = [run for run in runs if run.task == task]
         final = min(float(run.used[-1]) for run in mine)
         vanilla = {run.seed: run for run in mine if run.arm == "vanilla"}
-        setting = Setting(replace(recipe, task=task), final, float(recipe.environment.time_limit or 60.0))
+        setting = Setting(replace(recipe, task=task), final, limit_of(recipe))
         arms = [arm for arm in ARMS if any(run.arm == arm for run in mine)]
         predicted = predictions(setting, list(vanilla.values()), [ARMS[arm] for arm in arms])
         for arm in arms:
@@ -142,7 +142,7 @@ def predict_study() -> Iterable[list[object]]:
         differences = []
         for task in sorted(shipped()):
             mine = replace(recipe, task=task)
-            setting = Setting(mine, FINAL, float(mine.environment.time_limit))
+            setting = Setting(mine, FINAL, limit_of(mine))
             found = plan(setting, reference_scripts(mine), known=Known(share, steps))
             differences.append(found.differences)
             for row in found.rows:

@@ -51,6 +51,8 @@ SECONDS_CHANGE = 0.3
 AGENTS, REPETITIONS = 40, 3
 CANDIDATES = 1500
 "Agents that are compared with a pilot; a fifth of them with one that was run at a price."
+MOST_ROWS = 48_000
+"Fewer candidates where a batch is larger than 32: rows of a step of all of them together."
 PILOT_STEPS = 60
 "Steps of a pilot that are looked at, from the first."
 POWER_Z = 1.959964 + 0.841621
@@ -192,8 +194,9 @@ def plan(
     if pilot is None:
         drawn = draw_agents(scripts, agents, seed=seed, known=known)
     else:
-        count = CANDIDATES if pilot.price.arm == "vanilla" else CANDIDATES // 5  # its refits take most of the time
-        drawn = draw_agents(scripts, count, seed=seed, known=known, pilot=pilot)
+        count = min(CANDIDATES, MOST_ROWS // pilot.recipe.batch)
+        count = count if pilot.price.arm == "vanilla" else count // 5  # refits take most of the time
+        drawn = draw_agents(scripts, max(count, 2 * agents), seed=seed, known=known, pilot=pilot)
         drawn = fit(drawn, pilot, agents, seed=seed)
     return forecast(drawn, setting, repetitions=repetitions, prices=prices, seed=seed, on_progress=on_progress)
 
