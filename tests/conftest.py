@@ -79,11 +79,14 @@ SLOW = (
     "scale/test_verl_adapter.py",
     "test_docs.py::test_examples_run",
     "timed/test_sb3.py",
+    "training/test_forecast.py::test_a_pilot_says",
     "training/test_language_toys.py",
     "training/test_loggers.py",
     "training/test_loop.py::test_rpg_takes_the_quick_arm",
+    "training/test_measured.py::test_the_stored_baselines",
     "training/test_race_runs.py",
     "training/test_session.py",
+    "training/test_simulation.py::test_learning_raises",
     "training/test_sitting.py",
 )
 # What takes minutes begins, or one worker waits for the other at the end.

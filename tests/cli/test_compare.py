@@ -11,7 +11,7 @@ import pytest
 
 import made_comparison
 from rewardrate import config
-from rewardrate.cli.compare import View
+from rewardrate.cli.compare import ProgressView
 from rewardrate.cli.main import main
 from rewardrate.cli.terminal import Live
 from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan
@@ -152,12 +152,12 @@ class Screen(io.StringIO):
 def test_the_live_table_has_a_row_for_each_run_and_a_line_a_minute_elsewhere(monkeypatch):
     progress = SittingProgress(3, 24, (("diamonds:0 rpg", 0.5), ("grants:1 vanilla", 0.051)), 754.0)
     screen = Screen()
-    View(Live(screen)).progress(progress)
+    ProgressView(Live(screen)).progress(progress)
     shown = screen.getvalue()
     assert "diamonds:0 rpg    [##########          ]  50%\n" in shown
     assert shown.endswith("3 of 24 blocks complete, 12 min 34 s left")
     plain = io.StringIO()
-    view = View(Live(plain))
+    view = ProgressView(Live(plain))
     view.progress(progress)
     assert plain.getvalue() == ""
     view.said -= 61

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import made_comparison
-from rewardrate.reports.comparison import DRAWS, Result, bootstrap, interval_of, most_frequent
+from rewardrate.reports.comparison import DRAWS, ComparisonResult, bootstrap, interval_of, most_frequent
 from rewardrate.reports.comparison_tables import as_table
 from rewardrate.reports.run import read
 from rewardrate.reports.survey import survey
@@ -24,7 +24,7 @@ from rewardrate.reports.survey import survey
 def table(compared):
     """What `--json` prints."""
     found = survey(compared)
-    return json.loads(json.dumps(as_table(found, Result(found))))
+    return json.loads(json.dumps(as_table(found, ComparisonResult(found))))
 
 
 # ---- the same numbers again, from the files alone
@@ -189,7 +189,7 @@ def test_blocks_that_deviate_are_used_and_the_result_without_them_stands_beside(
     folder = made_comparison.complete(tmp_path / "study", tasks=("digits8x8", "diamonds"))
     block = folder.plan().blocks[0]
     folder.note(block, "rpg", folder.notes(block)["rpg"] | {"start": "b" * 64})
-    found = Result(survey(folder))
+    found = ComparisonResult(survey(folder))
     (contrast,) = found.contrasts
     assert sum(map(len, contrast.primary.tasks.values())) == 4, "nothing is left out for a deviation"
     left = {task: [value for seed, value in seeds.items() if (task, seed) != (block.task, block.seed)]
@@ -203,7 +203,7 @@ def test_a_baseline_other_than_vanilla_turns_the_sign(compared, tmp_path, table)
     folder = type(compared)(tmp_path / "study")
     plan = made_comparison.plan(arms=("vanilla", "rpg", "horizon"), baseline="rpg")
     folder.freeze(plan, folder.recipe(), accept_changes=True)
-    found = Result(survey(folder)).contrasts
+    found = ComparisonResult(survey(folder)).contrasts
     assert [one.name for one in found] == ["vanilla less rpg", "horizon less rpg", "horizon less vanilla"]
     other = table["contrasts"][0]["quantities"]["reward_at_T_current"]["difference"]
     assert found[0].primary.difference.value == pytest.approx(-other["value"])
@@ -213,7 +213,7 @@ def test_a_baseline_other_than_vanilla_turns_the_sign(compared, tmp_path, table)
 
 
 def test_the_headline_says_what_the_interval_allows(compared):
-    for one in Result(survey(compared)).contrasts:
+    for one in ComparisonResult(survey(compared)).contrasts:
         first, second = one.headline
         verdict = {1: "lies above 0", -1: "lies below 0", 0: "no difference is shown"}[one.primary.difference.sign]
         assert verdict in first

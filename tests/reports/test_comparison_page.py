@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import made_comparison
-from rewardrate.reports.comparison import Result
+from rewardrate.reports.comparison import ComparisonResult
 from rewardrate.reports.comparison_page import panels, write
 from rewardrate.reports.survey import survey
 
@@ -47,7 +47,7 @@ def test_a_finished_comparison_is_written_whole(written):
 
 def test_a_task_that_is_a_folder_has_its_name_and_its_interval(tmp_path):
     folder = made_comparison.complete(tmp_path / "study", tasks=("tasks/diamonds", "grants"), seeds=(0,))
-    result = Result(survey(folder))
+    result = ComparisonResult(survey(folder))
     (panel,) = panels(result.contrasts)
     assert [row.name for row in panel.rows] == ["diamonds", "grants"]
     assert all(row.difference.low is not None for row in panel.rows)

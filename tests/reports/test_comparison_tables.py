@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rewardrate.reports.comparison import Result
+from rewardrate.reports.comparison import ComparisonResult
 from rewardrate.reports.comparison_tables import (
     as_table,
     comma_separated,
@@ -21,7 +21,7 @@ from rewardrate.reports.survey import survey
 
 @pytest.fixture(scope="module")
 def result(compared):
-    return Result(survey(compared))
+    return ComparisonResult(survey(compared))
 
 
 def test_every_table_is_there_for_every_contrast(result):

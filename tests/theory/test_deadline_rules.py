@@ -8,7 +8,7 @@ import pytest
 
 from rewardrate.rates import Horizon
 from rewardrate.theory.deadline_problems import FAMILIES, draw_problem
-from rewardrate.theory.deadline_rules import MEMORY, PRICES, Forecast, greedy, greedy_in_values, marginal
+from rewardrate.theory.deadline_rules import MEMORY, PRICES, DeadlineForecast, greedy, greedy_in_values, marginal
 
 STEP = 1e-6
 
@@ -81,7 +81,7 @@ def test_a_choice_that_is_forgotten_late_is_one_for_all_of_the_time_left():
 def test_prices_are_finite_never_negative_and_have_the_shape_of_the_problem(family):
     for number in range(10):
         problem = draw_problem(np.random.default_rng([7, number]), family)
-        value, forecast = problem.horizon.optimal(problem.budget).value, Forecast.of(problem)
+        value, forecast = problem.horizon.optimal(problem.budget).value, DeadlineForecast.of(problem)
         for name, of in PRICES.items():
             price = of(problem, forecast, value)
             assert price.shape == value.shape, name
@@ -97,14 +97,14 @@ def test_prices_are_finite_never_negative_and_have_the_shape_of_the_problem(fami
 def test_the_horizon_of_the_laboratory_is_that_of_the_package(number):
     """rates.Horizon is told a mean reward that rises in a straight line: its fit is exact, and J lies in the middle."""
     problem = draw_problem(np.random.default_rng(number), "inertia")
-    forecast, state = Forecast.of(problem), problem.start
+    forecast, state = DeadlineForecast.of(problem), problem.start
     slope, d, left = forecast.slope[state], problem.mean_seconds[state], problem.budget / 2
     price = Horizon()
     for step in range(6):
         mean = problem.level[state] + slope * d * (step - 4)
         told = price.update([problem.best, 2 * mean - problem.best], [d, d], chains=2, deadline=6 * d + left)
     shorter = dataclasses.replace(problem, budget=1, mean_seconds=problem.mean_seconds / left)  # other units of time
-    lab = PRICES["horizon"](shorter, Forecast.of(shorter), np.zeros((2, problem.level.size)))[1, state] / left
+    lab = PRICES["horizon"](shorter, DeadlineForecast.of(shorter), np.zeros((2, problem.level.size)))[1, state] / left
     assert told == pytest.approx(lab, rel=1e-9)
 
 

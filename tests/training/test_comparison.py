@@ -12,7 +12,7 @@ from rewardrate.sandbox import cores
 from rewardrate.training import comparison
 from rewardrate.training.comparison import (
     BESIDE,
-    Forecast,
+    RunTimes,
     check,
     example,
     fitting,
@@ -122,12 +122,12 @@ def test_a_forecast_is_the_pace_so_far_and_nothing_for_what_has_reached_T(tmp_pa
     plan = folder.plan()
     first, second, third, *_ = plan.blocks
     assert used(folder.block(first) / "rpg") == (0.0, 0.0)
-    before = Forecast(folder, plan, slots=2)
+    before = RunTimes(folder, plan, slots=2)
     assert before.run(first, "rpg") == pytest.approx(plan.script_seconds * BESIDE / 2)
     made_comparison.add(folder, first, "vanilla")
     made_comparison.add(folder, first, "rpg", steps=1)
     script, wall = (sum(column) for column in zip(*(used(folder.block(first) / arm) for arm in plan.arms), strict=True))
-    now = Forecast(folder, plan, slots=2)
+    now = RunTimes(folder, plan, slots=2)
     assert now.run(first, "vanilla") == 0.0
     assert not now.complete(first)
     assert now.run(second, "rpg") == pytest.approx(plan.script_seconds * wall / script)
@@ -139,14 +139,14 @@ def test_a_forecast_is_the_pace_so_far_and_nothing_for_what_has_reached_T(tmp_pa
     assert now.run(third, "rpg") != now.run(second, "vanilla")
 
 
-def test_a_log_that_cannot_be_read_this_moment_changes_no_forecast(tmp_path):
+def test_a_log_that_cannot_be_read_this_moment_changes_no_expectation(tmp_path):
     folder = made_comparison.freeze(tmp_path / "study", made_comparison.plan())
     block = folder.plan().blocks[0]
     path = made_comparison.add(folder, block, "rpg", steps=1)
-    forecast = Forecast(folder, folder.plan(), slots=1)
-    share = forecast.look(block, "rpg")
+    times = RunTimes(folder, folder.plan(), slots=1)
+    share = times.look(block, "rpg")
     os.truncate(path / "run.sqlite", 100)
-    assert forecast.look(block, "rpg") == share > 0
+    assert times.look(block, "rpg") == share > 0
 
 
 def test_the_arms_of_a_plan_are_those_of_a_recipe():

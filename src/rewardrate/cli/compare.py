@@ -95,18 +95,18 @@ def _dry(args: argparse.Namespace, plan: Any, recipe: Any, blocks: Sequence[Any]
     """The resolved plan as TOML; the runs and what they take as comments."""
     from rewardrate import config
     from rewardrate.runlog.comparison import ComparisonFolder, digest
-    from rewardrate.training.comparison import Forecast, makespan, side_by_side
+    from rewardrate.training.comparison import RunTimes, makespan, side_by_side
 
     width, slots = side_by_side(recipe, args.jobs, getattr(recipe.environment, "cores", 1))
-    forecast = Forecast(ComparisonFolder(args.out or Path("runs") / args.plan.stem), plan, slots)
+    times = RunTimes(ComparisonFolder(args.out or Path("runs") / args.plan.stem), plan, slots)
     print(config.dumps(plan, explain=True))
     print(f"# SHA-256 of plan and resolved recipe: {digest(plan, config.dumps(recipe))}")
     print(f"# T = {plan.script_seconds / recipe.batch:g} s of script time for each of {recipe.batch} chains")
-    runs = [forecast.run(block, arm) for block in blocks for arm in plan.order(block)]
+    runs = [times.run(block, arm) for block in blocks for arm in plan.order(block)]
     whole = duration(makespan(runs, width))
     print(f"# {len(runs)} runs in {len(blocks)} blocks; {width} at once (slots of each: {slots}), about {whole}")
     for block in blocks:
-        seconds = [forecast.run(block, arm) for arm in plan.order(block)]
+        seconds = [times.run(block, arm) for arm in plan.order(block)]
         print(f"#   {block}: {', '.join(plan.order(block))}; about {duration(max(seconds))} a run")
 
 
@@ -115,7 +115,7 @@ def _work(folder: Any, recipe: Any, blocks: Sequence[Any], args: argparse.Namesp
     from rewardrate.training.sitting import Sitting
 
     with Live() as live:
-        view = View(live)
+        view = ProgressView(live)
         return Sitting(
             folder,
             recipe,
@@ -127,7 +127,7 @@ def _work(folder: Any, recipe: Any, blocks: Sequence[Any], args: argparse.Namesp
         ).work()
 
 
-class View:
+class ProgressView:
     """What the terminal shows while runs go on; without a terminal a line a minute."""
 
     PAUSE_SECONDS = 60.0

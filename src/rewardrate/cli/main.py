@@ -18,6 +18,7 @@ VERBS = {
     "compare": "arms over tasks and seeds, by a plan stated first, in sittings: one page with the pooled difference",
     "doctor": "say what this machine can do, and the command that adds what is missing",
     "environment": "list the kinds of environments that are installed, or check one of your own",
+    "plan": "which price of a second to choose for a budget, from a pilot run or a task's reference scripts",
     "pretrain": "make the small language model that comes with the package, or warm up an open one",
     "rate": "what is one second worth? fit an estimator to your own attempts, or check one of your own",
     "report": "one page for a run, both arms or several tasks: budget curves, rate, scripts and their descent",

@@ -112,7 +112,7 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Result:
+class ComparisonResult:
     """What the complete blocks of a survey came to."""
 
     survey: Survey

@@ -10,7 +10,7 @@ from typing import Any
 from rewardrate import __version__, config
 from rewardrate.reports import chart, charts, forest
 from rewardrate.reports.chart import Chart, Line
-from rewardrate.reports.comparison import WORDS, Contrast, Result, counted
+from rewardrate.reports.comparison import WORDS, ComparisonResult, Contrast, counted
 from rewardrate.reports.comparison_tables import HEAD, as_table, pooled_rows, progress_rows, texts
 from rewardrate.reports.document import document, escape, figure, fold, table, tile
 from rewardrate.reports.evaluation import Interval
@@ -38,7 +38,7 @@ class WrittenComparison:
     """Paths and results."""
 
     survey: Survey
-    result: Result | None
+    result: ComparisonResult | None
     "None before the plan is complete, unless it was asked for."
     page: Path
     figures: tuple[Path, ...]
@@ -57,7 +57,7 @@ def write(place: Path, *, peek: bool = False) -> WrittenComparison:
     """
     folder = ComparisonFolder(place)
     found = survey(folder)
-    result = Result(found) if found.complete and (found.finished or peek) else None
+    result = ComparisonResult(found) if found.complete and (found.finished or peek) else None
     figures: list[Path] = []
     tables: tuple[Path, ...] = ()
     if result is not None:
@@ -68,7 +68,7 @@ def write(place: Path, *, peek: bool = False) -> WrittenComparison:
     return WrittenComparison(found, result, written, tuple(figures), tables)
 
 
-def page(found: Survey, result: Result | None, title: str, recipe: str) -> str:
+def page(found: Survey, result: ComparisonResult | None, title: str, recipe: str) -> str:
     """The page as text."""
     sections: dict[str, str] = {}
     cursors: dict[str, Any] = {}
@@ -82,7 +82,7 @@ def page(found: Survey, result: Result | None, title: str, recipe: str) -> str:
     return document(title, body, sections=sections, data={"charts": cursors})
 
 
-def _head(found: Survey, result: Result | None, title: str) -> str:
+def _head(found: Survey, result: ComparisonResult | None, title: str) -> str:
     plan = found.plan
     facts = [
         f"{', '.join(plan.arms)} on {counted(len(plan.tasks), 'task')}, {counted(len(plan.seeds), 'seed')}",
@@ -107,7 +107,7 @@ def _head(found: Survey, result: Result | None, title: str) -> str:
 # ---- what came out
 
 
-def _result(result: Result) -> str:
+def _result(result: ComparisonResult) -> str:
     contrasts = result.contrasts
     said = "".join(f'<p class="verdict">{"<br>".join(map(escape, one.headline))}</p>' for one in contrasts)
     drawn = ""
@@ -132,7 +132,7 @@ def _quantities(contrast: Contrast) -> str:
     return f"<h2>{escape(contrast.name)}</h2>{listed}"
 
 
-def _tiles(result: Result) -> str:
+def _tiles(result: ComparisonResult) -> str:
     """The primary metric of every arm, then every difference."""
     means: dict[str, float | None] = {}
     differences = ""
@@ -159,7 +159,7 @@ def _sensitivity(contrasts: Sequence[Contrast]) -> str:
     return table(["difference of", "sensitivity of the primary metric", "difference (95 %)"], rows) if rows else ""
 
 
-def _tasks(result: Result) -> str:
+def _tasks(result: ComparisonResult) -> str:
     first, *others = (task_table(one.experiments, one.table) for one in result.contrasts)
     names = [f"{one.arm} and {one.against}" for one in result.contrasts[1:]]
     folded = "".join(fold(name, shown) for name, shown in zip(names, others, strict=True))
@@ -179,25 +179,25 @@ def panels(contrasts: Sequence[Contrast]) -> list[Forest]:
     return panels
 
 
-def _experiments(result: Result) -> list[Experiment]:
+def _experiments(result: ComparisonResult) -> list[Experiment]:
     runs = [run for one in result.survey.complete for run in one.runs.values()]
     return experiments(runs, planned=result.survey.final)
 
 
-def _budget_charts(result: Result) -> list[Chart]:
+def _budget_charts(result: ComparisonResult) -> list[Chart]:
     """Every task: the curves of all arms, by what the plan says a chain shows."""
     value = result.survey.plan.value
     found = [charts.budget(one, "reward", value, small=True) for one in _experiments(result)]
     return [renamed(one, place) for place, one in enumerate(found)]
 
 
-def _difference_charts(result: Result) -> list[Chart]:
+def _difference_charts(result: ComparisonResult) -> list[Chart]:
     """Every contrast: the pooled difference at every budget."""
     made = []
     for place, one in enumerate(result.contrasts):
         mean_B, low_B, high_B = one.curve
         zero = Line("0", GREY, one.budgets, 0 * one.budgets, faint=True)
-        line = Line(one.name, BLUE, one.budgets, mean_B, low_B, high_B)
+        line = Line(one.name, BLUE, one.budgets, mean_B, low=low_B, high=high_B)
         made.append(
             Chart(
                 name=f"difference-{place}",
@@ -212,7 +212,7 @@ def _difference_charts(result: Result) -> list[Chart]:
     return made
 
 
-def _curves(result: Result, cursors: dict[str, Any]) -> str:
+def _curves(result: ComparisonResult, cursors: dict[str, Any]) -> str:
     def drawn(one: Chart) -> str:
         shown, cursors[one.name] = chart.on_page(one)
         return figure(shown, one.name, one.title, one.caption)
@@ -262,7 +262,7 @@ def _inline(drawn: Any, name: str) -> str:
         pyplot().close(drawn)
 
 
-def _figures(result: Result, folder: Path) -> list[Path]:
+def _figures(result: ComparisonResult, folder: Path) -> list[Path]:
     drawn = {
         "forest": forest.draw(panels(result.contrasts)),
         "budget-grid": chart.draw_grid(_budget_charts(result)),

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rewardrate.reports.comparison import WORDS, Contrast, Pooled, Result
+from rewardrate.reports.comparison import WORDS, ComparisonResult, Contrast, Pooled
 from rewardrate.reports.files import FORMATS
 from rewardrate.reports.survey import BlockState, Survey
 from rewardrate.reports.tables import full, interval, safe_cell, tex
@@ -84,7 +84,7 @@ def _flat(contrast: Contrast, found: Pooled) -> list[Any]:
     return [contrast.arm, contrast.against, found.name, *means, *tasks]
 
 
-def texts(result: Result) -> Mapping[str, str]:
+def texts(result: ComparisonResult) -> Mapping[str, str]:
     """File name -> content of every table."""
     rows = pooled_rows(result.contrasts)
     flat = [_flat(contrast, found) for contrast in result.contrasts for found in contrast.quantities.values()]
@@ -103,7 +103,7 @@ def texts(result: Result) -> Mapping[str, str]:
     return made
 
 
-def as_table(survey: Survey, result: Result | None) -> dict[str, Any]:
+def as_table(survey: Survey, result: ComparisonResult | None) -> dict[str, Any]:
     """Everything for programs; without a result how far the comparison is, and nothing of the arms."""
     found: dict[str, Any] = {
         "complete": survey.finished,

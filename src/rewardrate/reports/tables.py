@@ -105,7 +105,7 @@ def table(
         raise InputError("runs", "rpg and vanilla", rule, "train --arm both")
     known: Mapping[str, Comparison] = {row.task: row.both for row in rows}
     mean, trimmed = (over_tasks(known, trim=trim) for trim in (0, 1))
-    return TaskTable(tuple(rows), mean, trimmed, tuple(left_out), arm, experiments[0].baseline)
+    return TaskTable(tuple(rows), mean, trimmed, tuple(left_out), arm=arm, baseline=experiments[0].baseline)
 
 
 def standard_error(values: Sequence[float] | np.ndarray) -> float | None:

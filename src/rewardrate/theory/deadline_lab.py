@@ -11,7 +11,7 @@ import numpy as np
 from rewardrate.config import AtLeast
 from rewardrate.rates.horizon import Horizon
 from rewardrate.theory.deadline_problems import FAMILIES, DeadlineProblem, draw_problem
-from rewardrate.theory.deadline_rules import PRICES, Forecast, greedy, greedy_in_values
+from rewardrate.theory.deadline_rules import PRICES, DeadlineForecast, greedy, greedy_in_values
 from rewardrate.theory.tables import Array
 
 BATCH = 16  # attempts of a step, from which rates.Horizon is estimated
@@ -88,7 +88,7 @@ def judge(config: DeadlineConfig, progress: Callable[[int], None] = lambda done:
 def losses_of(problem: DeadlineProblem, plays: int, rng: np.random.Generator) -> tuple[float, dict[str, float]]:
     """The optimum's score, and what each rule loses of it."""
     value_TS = problem.horizon.optimal(problem.budget).value
-    best, forecast = float(value_TS[-1, problem.start]), Forecast.of(problem)
+    best, forecast = float(value_TS[-1, problem.start]), DeadlineForecast.of(problem)
     actions = {name: greedy(problem, price(problem, forecast, value_TS)) for name, price in PRICES.items()}
     actions[IN_VALUES] = greedy_in_values(problem, value_TS)
     lost = {name: best - float(problem.horizon.value(one)[-1, problem.start]) for name, one in actions.items()}

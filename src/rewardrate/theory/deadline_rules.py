@@ -27,7 +27,7 @@ LARGEST = 1e100  # of a price: more than any reward in the laboratory
 
 
 @dataclass(frozen=True)
-class Forecast:
+class DeadlineForecast:
     """What the exponential says of a problem, by seconds left (0 .. T) and state."""
 
     rate: Array
@@ -42,7 +42,7 @@ class Forecast:
     "T x S: J(T)."
 
     @classmethod
-    def of(cls, problem: DeadlineProblem) -> Forecast:
+    def of(cls, problem: DeadlineProblem) -> DeadlineForecast:
         """The forecast of a problem."""
         left_T1 = np.arange(problem.budget + 1.0)[:, None]
         slope_S = problem.gain / problem.mean_seconds
@@ -58,15 +58,17 @@ class Forecast:
         )
 
 
-PriceOf = Callable[[DeadlineProblem, Forecast, Array], Array]  # the third: exact values by seconds left and state
+PriceOf = Callable[
+    [DeadlineProblem, DeadlineForecast, Array], Array
+]  # the third: exact values by seconds left and state
 
 
-def _horizon(problem: DeadlineProblem, forecast: Forecast, value_TS: Array) -> Array:
+def _horizon(problem: DeadlineProblem, forecast: DeadlineForecast, value_TS: Array) -> Array:
     """A = N, K = 1: a choice for all of the time left. `rates.Horizon`."""
     return forecast.slope * forecast.left_share * forecast.attempts
 
 
-def _elasticity(problem: DeadlineProblem, forecast: Forecast, value_TS: Array) -> Array:
+def _elasticity(problem: DeadlineProblem, forecast: DeadlineForecast, value_TS: Array) -> Array:
     """A = N, K = J(T) / J: the same where learning multiplies the rewards of all kinds.
 
     price = J / d * (d log J(T) / d log N)
@@ -74,12 +76,12 @@ def _elasticity(problem: DeadlineProblem, forecast: Forecast, value_TS: Array) -
     return _horizon(problem, forecast, value_TS) * problem.level / np.maximum(forecast.level, 1 / LARGEST)
 
 
-def _slope(problem: DeadlineProblem, forecast: Forecast, value_TS: Array) -> Array:
+def _slope(problem: DeadlineProblem, forecast: DeadlineForecast, value_TS: Array) -> Array:
     """A = 1, K = exp(-u): a choice for one attempt, whose gain is kept and would partly have come anyway."""
     return np.broadcast_to(forecast.slope, value_TS.shape)
 
 
-def _memory(problem: DeadlineProblem, forecast: Forecast, value_TS: Array) -> Array:
+def _memory(problem: DeadlineProblem, forecast: DeadlineForecast, value_TS: Array) -> Array:
     """f_i = exp(-i / M): a choice that is forgotten after M attempts. A = M (1 - exp(-N / M)), K = exp(-N / M)."""
     grown = np.expm1(np.minimum(forecast.attempts / MEMORY, np.log(LARGEST)))
     return forecast.slope * forecast.left_share * MEMORY * grown

@@ -119,7 +119,7 @@ def check(recipe: Recipe, tasks: Iterable[str], jobs: int | None) -> None:
         side_by_side(recipe, jobs, setup.cores)
 
 
-class Forecast:
+class RunTimes:
     """What each run has used, and how long the rest will take.
 
     By the pace of the runs of the same task so far, else of all runs, else `BESIDE`.

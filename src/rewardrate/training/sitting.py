@@ -24,7 +24,7 @@ from rewardrate.runlog import RunLog
 from rewardrate.runlog.comparison import RECIPE, ComparisonFolder, PretrainedStart, TaskBlock
 from rewardrate.runlog.folder import WriterLock, write_file
 from rewardrate.sandbox.box import kernel
-from rewardrate.training.comparison import Forecast, fitting, makespan, settings_of, side_by_side, start_digest
+from rewardrate.training.comparison import RunTimes, fitting, makespan, settings_of, side_by_side, start_digest
 from rewardrate.training.recipe import Recipe
 
 GRACE_SECONDS = 10.0  # between the interrupt and the end
@@ -82,7 +82,7 @@ class Sitting:
         self.blocks = tuple(blocks) or self.plan.blocks
         self.width, self.slots = side_by_side(recipe, jobs, recipe.setup().cores)
         self.given = settings_of(self.plan, recipe, folder.path)
-        self.forecast = Forecast(folder, self.plan, self.slots)
+        self.times = RunTimes(folder, self.plan, self.slots)
         self.running: list[_Running] = []
         self.failures: list[str] = []
         self.digest = ""
@@ -120,13 +120,13 @@ class Sitting:
         notes = self.folder.notes(block)
         arms = self.plan.order(block)
         ended = {arm: notes[arm].get("ended") if arm in notes else True for arm in arms}
-        return [arm for arm in arms if self.forecast.run(block, arm) > 0 or not ended[arm]]
+        return [arm for arm in arms if self.times.run(block, arm) > 0 or not ended[arm]]
 
     def _begin(self, waiting: deque[TaskBlock]) -> None:
         """Take up runs while there are free places; a whole block is queued, or none of it."""
         while len(self.running) < self.width and time.monotonic() < self.ends:
             if not self._queue and waiting:
-                runs = [self.forecast.run(waiting[0], arm) for arm in self._todo(waiting[0])]
+                runs = [self.times.run(waiting[0], arm) for arm in self._todo(waiting[0])]
                 busy = [one.left for one in self.running]
                 if not fitting([runs], self.width, self.ends - time.monotonic(), busy):
                     self.say(f"{waiting[0]} would not end in this sitting: not begun")
@@ -153,17 +153,17 @@ class Sitting:
         words = ["train", str(self.folder.path / RECIPE), "--arm", arm, "--seed", str(block.seed), "--out", str(place)]
         words += _sets([f"task={json.dumps(block.task, ensure_ascii=False)}", *self.given])
         process = _spawn(words, place / f"{arm}.log")
-        self.running.append(_Running(block, arm, process, self.forecast.run(block, arm), time.monotonic()))
+        self.running.append(_Running(block, arm, process, self.times.run(block, arm), time.monotonic()))
 
     def _collect(self) -> None:
         """Runs whose process has ended."""
         for one in [one for one in self.running if one.process.poll() is not None]:
             self.running.remove(one)
-            share = self.forecast.look(one.block, one.arm)
+            share = self.times.look(one.block, one.arm)
             if one.process.returncode == 0 and share >= 1:
                 note = self.folder.notes(one.block)[one.arm]
                 self.folder.note(one.block, one.arm, note | {"ended": True})
-                done = ", the block is complete" if self.forecast.complete(one.block) else ""
+                done = ", the block is complete" if self.times.complete(one.block) else ""
                 self.say(f"{one.name}: complete{done}")
                 continue
             log = self.folder.block(one.block) / f"{one.arm}.log"
@@ -188,12 +188,12 @@ class Sitting:
         """Tell how far it is, every few seconds."""
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return
-        shares = tuple((one.name, self.forecast.look(one.block, one.arm)) for one in self.running)
-        runs = [self.forecast.run(*one) for one in self._queue]
-        runs += [self.forecast.run(block, arm) for block in waiting for arm in self.plan.order(block)]
-        busy = [self.forecast.run(one.block, one.arm) for one in self.running]
+        shares = tuple((one.name, self.times.look(one.block, one.arm)) for one in self.running)
+        runs = [self.times.run(*one) for one in self._queue]
+        runs += [self.times.run(block, arm) for block in waiting for arm in self.plan.order(block)]
+        busy = [self.times.run(one.block, one.arm) for one in self.running]
         left = min(makespan(runs, self.width, busy), self.ends - time.monotonic())
-        complete = sum(map(self.forecast.complete, self.plan.blocks))
+        complete = sum(map(self.times.complete, self.plan.blocks))
         self.on_progress(SittingProgress(complete, len(self.plan.blocks), shares, left))
         self._looked = time.monotonic()
 
