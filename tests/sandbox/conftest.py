@@ -61,3 +61,21 @@ def as_user():
         yield run
     finally:
         shutil.rmtree(folder)
+
+
+SPIN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+
+
+@pytest.fixture
+def busy_cores():
+    """A process of others on every core; each in a session of its own, or the kernel counts them as one beside ours."""
+    cores = sorted(os.sched_getaffinity(0))
+    others = [subprocess.Popen([sys.executable, "-c", SPIN], start_new_session=True) for _ in cores]
+    try:
+        for process, core in zip(others, cores, strict=True):
+            os.sched_setaffinity(process.pid, [core])
+        yield
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
