@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rewardrate.environments.speedrun import data, race, splits
 
-
 PATIENT = {"cap_seconds": 400, "recompute_seconds": 600}  # rules for tests that must pass on a busy machine too
 
 
