@@ -69,6 +69,33 @@ def test_a_process_is_found_and_ended_whatever_it_calls_itself(name):
     assert done.stdout == "True True\n(1, True) []\n"
 
 
+LEADERLESS = """
+import ctypes, os, threading, time
+from rewardrate.sandbox.box import tree
+child = os.fork()
+if child == 0:
+    def keep():
+        x = bytearray(b"x") * (64 << 20)
+        time.sleep(60)
+    threading.Thread(target=keep).start()
+    ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+deadline = time.monotonic() + 50
+while tree.memory_bytes() < 64 << 20 and time.monotonic() < deadline: time.sleep(0.01)
+while ") Z " not in open(f"/proc/{child}/stat").read() and time.monotonic() < deadline: time.sleep(0.01)
+(shown,) = tree.visible([child])
+print(tree.descendants(os.getpid()) == [child], shown in map(int, os.listdir(f"/proc/{child}/task")), shown != child)
+print(tree.memory_bytes() >= 64 << 20, tree.shared_memory_bytes() >= 64 << 20, len(os.listdir(f"/proc/{shown}/fd")) > 2)
+os.kill(child, 9)
+while ") Z " not in open(f"/proc/{child}/stat").read() or len(os.listdir(f"/proc/{child}/task")) > 1: time.sleep(0.01)
+print(tree.visible([child, 2**22 + 1]) == [child, 2**22 + 1], tree.memory_bytes())
+"""
+
+
+def test_what_a_process_uses_is_seen_after_its_main_thread_has_ended():
+    done = subprocess.run([sys.executable, "-c", LEADERLESS], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout == "True True True\nTrue True True\nTrue 0\n", done.stderr
+
+
 def test_patience_is_counted_from_the_last_one_that_ended_and_everyone_is_told():
     code = (
         "import os, time\nfrom rewardrate.sandbox.box import capabilities, kernel, tree\nkernel.prctl(kernel.SUBREAPER, 1)\n"

@@ -129,10 +129,11 @@ class Watch:
     def _look(self) -> None:
         """Memory and disk, where no group or file system counts them for us."""
         config, can, kept, processes = self.config, self.config["can"], 0, tree.descendants(os.getpid())
+        shown = tree.visible(processes)
         unnamed: dict[int, int] = {}
         if not can.own_mounts:
             # A process with large libraries has thousands of mappings, and looking at them takes milliseconds.
-            unnamed = uncounted.unlinked_bytes(processes, mapped=self._looks % MAPPED_EVERY == 0)
+            unnamed = uncounted.unlinked_bytes(shown, mapped=self._looks % MAPPED_EVERY == 0)
         self._looks += 1
         if can.own_mounts:
             kept = sum(uncounted.in_memory_bytes(path) for path in ("/job", "/tmp", "/dev/shm"))
@@ -140,7 +141,7 @@ class Watch:
             kept = leftovers.bytes_of(config["slot_uid"])
             kept += uncounted.on_device(unnamed, leftovers.SHARED_MEMORY)
         if not config["groups"]:
-            kept += uncounted.kernel_bytes(processes, own_network=can.own_network)
+            kept += uncounted.kernel_bytes(shown, own_network=can.own_network)
             if self._looks % MAPPED_EVERY == 0:
                 self._locks = uncounted.lock_bytes(processes)
             kept += self._locks
