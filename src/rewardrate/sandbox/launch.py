@@ -33,7 +33,7 @@ SERVE = START.replace("box.init", "box.launcher")
 START_READ_ONLY = START.replace("box.init", "box.read_only")
 # The place of the source on the path becomes that of the script, so that the path is as a script's own.
 SERVE_WARM = SERVE.replace("sys.path.insert(0, sys.argv.pop(1))", "sys.path[0] = sys.argv.pop(1)")
-READY_SECONDS, IMPORT_SECONDS, REPLY_SECONDS = 10.0, 120.0, 5.0
+READY_SECONDS, IMPORT_SECONDS, REPLY_SECONDS = 30.0, 120.0, 20.0
 END_SECONDS = 20.0
 WARM_SERVERS = 2  # most that are kept at once: each holds some 150 MiB
 WARM_IMPORTS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import resource
 import select
@@ -140,14 +141,13 @@ class Watch:
         elif can.host_shared_memory:
             kept = leftovers.bytes_of(config["slot_uid"])
             kept += uncounted.on_device(unnamed, leftovers.SHARED_MEMORY)
-        if not config["groups"]:
-            kept += uncounted.kernel_bytes(shown, own_network=can.own_network)
+        most, rough, exact = config["memory_bytes"], tree.memory_bytes(), functools.cache(tree.shared_memory_bytes)
+        used = kept + (rough if rough + kept <= most else exact())
+        if used <= most and not config["groups"]:  # last, for many descriptors take long to look at
             if self._looks % MAPPED_EVERY == 0:
                 self._locks = uncounted.lock_bytes(processes)
-            kept += self._locks
-        used = tree.memory_bytes() + kept
-        if used > config["memory_bytes"]:
-            used = tree.shared_memory_bytes() + kept
+            kept += uncounted.kernel_bytes(shown, own_network=can.own_network) + self._locks
+            used = kept + (rough if rough + kept <= most else exact())
         self.peak = max(self.peak, used)
         if used > config["memory_bytes"]:
             self.verdict = "memory"
