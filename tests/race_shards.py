@@ -7,6 +7,8 @@ from pathlib import Path
 
 from rewardrate.environments.speedrun import data, race, splits
 
+PATIENT = {"cap_seconds": 400, "recompute_seconds": 600}  # rules for tests that must pass on a busy machine too
+
 
 def cache(factory) -> Path:
     """A cache folder (XDG_CACHE_HOME) that holds them; `factory` is pytest's tmp_path_factory. For reading only."""

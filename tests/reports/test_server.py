@@ -101,7 +101,7 @@ def served(server):
     return sum(thread.name.endswith("(process_request_thread)") for thread in threading.enumerate())
 
 
-def drip(client, pieces, pause=0.05, seconds=20.0):
+def drip(client, pieces, pause=0.05, seconds=60.0):
     """Send one piece after the other; whether the server ended the connection meanwhile, and after how long."""
     start = time.monotonic()
     client.settimeout(pause)
@@ -127,7 +127,7 @@ def test_a_request_that_drips_in_is_ended_at_its_deadline(both, begin):
             client.sendall(begin)
             ended, seconds = drip(client, iter(lambda: b"x", None))
         assert ended
-        assert seconds < 10, "a byte now and then does not keep it"
+        assert seconds < 40, "a byte now and then does not keep it"
         assert ask(server, "/state")[0] == 200
 
 
@@ -139,7 +139,7 @@ def test_an_answer_that_is_taken_by_drops_is_ended_at_its_deadline(both):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
             client.connect(server.server_address)
             client.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.server_address[1]}\r\n\r\n".encode())
-            end, taken = time.monotonic() + 15, 0
+            end, taken = time.monotonic() + 60, 0
             assert client.recv(1)
             while served(server) and time.monotonic() < end:
                 taken += len(client.recv(1))
@@ -157,7 +157,7 @@ def test_many_idle_connections_take_few_threads_and_leave_room_for_an_honest_one
             with contextlib.suppress(OSError):
                 client.sendall(b"GET")
         assert ask(server, "/state")[0] == 200
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while served(server) > 8 and time.monotonic() < end:
             time.sleep(0.05)  # those that were ended need a moment to leave
         assert served(server) <= 8

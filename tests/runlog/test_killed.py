@@ -121,7 +121,7 @@ def test_a_run_killed_at_random_moments_leaves_the_record_of_one_that_was_not(tm
         calm, folder = tmp_path / f"calm{run}", tmp_path / f"killed{run}"
         begun = time.monotonic()
         process = start(calm, every)
-        assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
+        assert (process.communicate(timeout=600)[1], process.returncode) == ("", 0)
         whole = time.monotonic() - begun
         while True:
             by_count = rng.random() < 0.4
@@ -129,7 +129,7 @@ def test_a_run_killed_at_random_moments_leaves_the_record_of_one_that_was_not(tm
             patience = whole * (1 + lives["here"] / 10)  # a machine may be busier now than it was for the calm run
             timer = threading.Timer(rng.uniform(0.2, 1.1) * patience, process.send_signal, (signal.SIGKILL,))
             timer.start()
-            complaint = process.communicate(timeout=60)[1]
+            complaint = process.communicate(timeout=600)[1]
             timer.cancel()
             assert complaint == ""
             if process.returncode == 0:
@@ -168,7 +168,7 @@ def test_readers_never_stumble_over_a_run_that_is_killed(tmp_path):
 def test_a_second_trainer_of_the_same_folder_is_refused_while_the_first_lives(tmp_path):
     with RunLog.create(tmp_path / "run", "", {}) as log:
         process = start(log.folder, 1)
-        complaint = process.communicate(timeout=60)[1]
+        complaint = process.communicate(timeout=600)[1]
     assert f"another process is writing this run (process {os.getpid()})" in complaint
 
 
@@ -176,7 +176,7 @@ def test_a_trainer_that_dies_while_making_the_folder_can_make_it_again(tmp_path)
     for fatal in range(1, 12):
         folder = tmp_path / f"run{fatal}"
         process = start(folder, 1, fatal)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         assert process.returncode == -signal.SIGKILL
         if not RunLog.exists(folder):
             RunLog.create(folder, "again = 1\n", {}).close()
@@ -187,6 +187,6 @@ def test_a_trainer_that_dies_while_making_the_folder_can_make_it_again(tmp_path)
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_run_that_is_never_killed_keeps_two_checkpoints(tmp_path, every):
     process = start(tmp_path / "run", every)
-    assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
+    assert (process.communicate(timeout=600)[1], process.returncode) == ("", 0)
     names = sorted(path.name for path in (tmp_path / "run/checkpoints").iterdir())
     assert names == [f"step-{STEPS - every:06d}", f"step-{STEPS:06d}"]

@@ -1,11 +1,19 @@
 """What tests of the sandbox share: a turn for those that need a core in time, a folder on a disk."""
 
 import fcntl
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+
+from rewardrate.sandbox import levels
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+ORDINARY = 65534
 
 
 @pytest.fixture
@@ -25,3 +33,49 @@ def disk():
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.fixture
+def as_user():
+    """Runs a Python with these arguments as an ordinary user who can read the source."""
+    if os.geteuid() != 0:
+        yield lambda *words: subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+        return
+    is_new = [SYSTEM_PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+    if not os.access(SYSTEM_PYTHON, os.X_OK) or subprocess.run(is_new, check=False).returncode:
+        pytest.skip("needs a Python 3.11 that every user may run")
+    folder = Path(tempfile.mkdtemp(prefix="rewardrate-user-"))
+    who = {"user": ORDINARY, "group": ORDINARY, "extra_groups": [], "cwd": "/"}
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), "HOME": "/nonexistent"}
+
+    def run(*words):
+        command = [SYSTEM_PYTHON, "-B", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, **who)
+        if "this machine allows" in done.stderr:
+            pytest.skip(done.stderr.strip().splitlines()[-1])
+        return done
+
+    try:
+        shutil.copytree(Path(levels.__file__).parents[2] / "rewardrate", folder / "rewardrate")
+        folder.chmod(0o755)
+        yield run
+    finally:
+        shutil.rmtree(folder)
+
+
+SPIN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+
+
+@pytest.fixture
+def busy_cores():
+    """A process of others on every core; each in a session of its own, or the kernel counts them as one beside ours."""
+    cores = sorted(os.sched_getaffinity(0))
+    others = [subprocess.Popen([sys.executable, "-c", SPIN], start_new_session=True) for _ in cores]
+    try:
+        for process, core in zip(others, cores, strict=True):
+            os.sched_setaffinity(process.pid, [core])
+        yield
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()

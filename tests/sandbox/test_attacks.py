@@ -96,41 +96,12 @@ def test_another_uid_with_landlock_and_seccomp_holds_all_but_what_is_known(group
 @pytest.mark.parametrize(
     ("level", "clock"), [("namespaces", "wall"), ("landlock+seccomp", "wall"), ("namespaces", "warm")]
 )
-def test_an_ordinary_user_gets_the_same_protection(level, clock):
+def test_an_ordinary_user_gets_the_same_protection(as_user, level, clock):
     """The suite as uid 65534, with the system's Python and a copy of the source that it may read."""
-    version = subprocess.run(
-        [SYSTEM_PYTHON, "-c", "import sys; print(sys.version_info >= (3, 11))"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if version.stdout != "True\n":
-        pytest.skip("needs a Python 3.11 that every user may run")
-    folder = Path(tempfile.mkdtemp(prefix="rewardrate-user-"))
-    try:
-        shutil.copytree(Path(levels.__file__).parents[2] / "rewardrate", folder / "rewardrate")
-        folder.chmod(0o755)
-        command = [SYSTEM_PYTHON, "-B", "-m", "rewardrate", "sandbox", "check", "--json", "--level", level]
-        command += ["--clock", clock]
-        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), "HOME": "/nonexistent"}
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            user=65534,
-            group=65534,
-            extra_groups=[],
-            env=environment,
-            cwd="/",
-            check=False,
-        )
-        if "this machine allows" in done.stderr:
-            pytest.skip(done.stderr.strip())
-        found = json.loads(done.stdout)
-        assert (found["level"], found["tried"]) == (level, len(ATTACKS))
-        assert set(found["broken"]) == KNOWN[level], found["broken"]
-    finally:
-        shutil.rmtree(folder)
+    done = as_user("-m", "rewardrate", "sandbox", "check", "--json", "--level", level, "--clock", clock)
+    found = json.loads(done.stdout)
+    assert (found["level"], found["tried"]) == (level, len(ATTACKS))
+    assert set(found["broken"]) == KNOWN[level], found["broken"]
 
 
 OWN_FILE = """

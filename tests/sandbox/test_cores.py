@@ -101,7 +101,7 @@ def test_who_needs_all_cores_is_not_passed_by_those_who_need_one(own_folder):
         for other in others:
             assert other.stdout.readline() == "go\n"
         for _ in range(3):
-            with cores.owned(len(cores.usable()), patience_seconds=10) as mine:
+            with cores.owned(len(cores.usable()), patience_seconds=60) as mine:
                 assert mine == cores.usable()
     finally:
         for other in others:

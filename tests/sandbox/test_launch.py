@@ -78,7 +78,7 @@ def test_a_launcher_that_dies_under_a_script_costs_the_script_nothing(owner):
 
 
 def test_a_launcher_that_hangs_is_given_up(owner, monkeypatch):
-    monkeypatch.setattr(launch, "REPLY_SECONDS", 0.3)
+    monkeypatch.setattr(launch, "REPLY_SECONDS", 2.0)
     run_job(Job("pass", SMALL), launchers=owner)
     (first,) = owner.processes()
     os.kill(first, signal.SIGSTOP)
@@ -156,7 +156,7 @@ def test_a_forked_child_has_its_own_launcher_and_does_not_keep_its_parents_alive
         parent.kill()
         parent.wait()
         parent.stdout.close()
-        assert wait_until(lambda: not exists(launcher), 0.5)
+        assert wait_until(lambda: not exists(launcher)), "the child lives for 30 s"
     finally:
         os.kill(child, signal.SIGKILL)
 
@@ -188,3 +188,29 @@ def test_runs_of_the_plain_function_share_one_launcher(owner):
     before = launch.SHARED.processes()
     run("pass", SMALL)
     assert launch.SHARED.processes() == before != set()
+
+
+UNDER_WAY = """
+import array, os, resource, socket, sys
+from rewardrate.sandbox import Limits, launch, run
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, int(sys.argv[1])))
+small = Limits(seconds=20, memory_bytes=2**28, cores=1)
+assert run("pass", small, level="namespaces").status == "ok"
+before = launch.SHARED.processes()
+kept = [socket.socketpair() for _ in range(20)]
+nothing = array.array("i", [os.open("/dev/null", os.O_RDONLY)] * 250)
+try:
+    for one, _ in kept:
+        one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, nothing)])
+except OSError as error:
+    print(error.strerror)
+print(run("print(1)", small, level="namespaces").stdout.strip(), launch.SHARED.processes() == before != set())
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+@pytest.mark.parametrize("most", [4000, 300])
+def test_descriptors_that_others_have_under_way_end_no_launcher_and_no_box(as_user, most):
+    """The kernel counts them for all processes of a user together; `most` we could have open ourselves if we asked."""
+    done = as_user("-c", UNDER_WAY, str(most))
+    assert done.stdout.splitlines() == ["Too many references: cannot splice", "1 True", "300"], done.stderr

@@ -106,27 +106,17 @@ def test_mistakes_are_refused_before_anything_starts(make, words):
 
 
 def test_the_cpu_clock_prices_cpu_and_charges_a_timeout_the_limit():
-    limits = dataclasses.replace(SMALL, seconds=1)
+    short = dataclasses.replace(SMALL, seconds=1)
     with Pool(clock="cpu", repeats=0) as pool:
-        asleep, late = pool.run(
-            [Job("import time; time.sleep(0.5)", limits), Job("import time; time.sleep(9)", limits)]
-        )
-    assert asleep.priced_seconds == asleep.cpu_seconds < 0.4
+        asleep, late = pool.run([Job("import time; time.sleep(0.6)", SMALL), Job("import time; time.sleep(9)", short)])
+    assert asleep.priced_seconds == asleep.cpu_seconds < 0.6 <= asleep.seconds
     assert (late.status, late.priced_seconds) == ("timeout", 1)
 
 
-@pytest.mark.usefixtures("in_turn")
+@pytest.mark.usefixtures("in_turn", "busy_cores")
 def test_a_disturbed_measurement_is_repeated_and_the_result_says_how_often():
-    spin = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
-    command = [sys.executable, "-c", spin]  # each in a session of its own, or the kernel counts them as one beside ours
-    busy = [subprocess.Popen(command, start_new_session=True) for _ in range(2 * len(cores.usable()))]
-    try:
-        with Pool(repeats=2) as pool:
-            (result,) = pool.run([Job("import time\nwhile time.process_time() < 0.5: pass", SMALL)])
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
+    with Pool(repeats=2) as pool:
+        (result,) = pool.run([Job("import time\nwhile time.process_time() < 0.5: pass", SMALL)])
     assert result.contaminated
     assert result.runs == 3
 

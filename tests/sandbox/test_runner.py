@@ -64,9 +64,12 @@ def test_every_ending_has_its_status(script, status, words):
 
 
 def test_seconds_are_those_of_the_script_not_of_the_box():
+    start = time.monotonic()
     result = run("import time; time.sleep(0.5)", SMALL)
-    assert 0.5 <= result.seconds < 2.0  # a busy machine may be late, never early
-    assert result.cpu_seconds < 0.4
+    assert (
+        0.5 <= result.seconds <= time.monotonic() - start - result.overhead_seconds
+    )  # late on a busy machine, never early
+    assert result.cpu_seconds < 0.5
     assert result.overhead_seconds > 0
 
 
@@ -139,9 +142,9 @@ def test_the_cpu_clock_charges_children_that_nobody_waited_for(level):
     assert result.priced_seconds >= 0.65
 
 
-def test_the_cpu_clock_is_exact_for_a_single_process_whatever_others_do():
+def test_the_cpu_clock_is_exact_for_a_single_process_whatever_others_do(busy_cores):
     result = run("import time\nwhile time.process_time() < 0.5: pass", SMALL, level="namespaces", clock="cpu")
-    assert 0.5 <= result.priced_seconds < 0.6
+    assert 0.5 <= result.priced_seconds < 0.75, "all work on the core meanwhile is twice as much"
 
 
 @pytest.mark.parametrize(
@@ -222,18 +225,17 @@ def test_an_init_that_went_with_its_launcher_is_our_failure_and_one_that_died_al
 
 
 def test_at_the_deadline_the_limit_is_charged():
-    start = time.monotonic()
     result = run("while True: pass", Limits(seconds=1, memory_bytes=256 * MIB, cores=1))
     assert (result.status, result.seconds) == ("timeout", 1)
     assert "ran longer than 1 s" in result.message
-    assert time.monotonic() - start < 20
+    assert result.settle_seconds < 15
 
 
 def test_children_that_outlive_the_script_are_counted_and_gone():
     result = run("import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(60)", SMALL)
     assert result.status == "ok"
     assert result.stragglers >= 1
-    assert result.seconds < 2
+    assert result.seconds < 15, "it would have lived for 60 s"
 
 
 def test_the_script_sees_its_environment_files_data_and_cores_and_no_others():

@@ -22,12 +22,7 @@ def test_with_limits_alone_the_harmless_ones_get_through_and_are_noticed():
         assert stolen >= BITE
         shown = [attack for attack in HIDING if attack.name in SHOW]  # never those that mount: here they would be real
         assert {attack.name for attack in shown if not stage.judge(attack, "limits").held} == SHOW
-        reached = set()
-        for attack in REACHING[:3]:
-            if not stage.judge(attack, "limits").held:
-                reached.add(attack.name)
-            stage.visits = 0
-        assert reached == {attack.name for attack in REACHING[:3]}
+        assert not any(stage.judge(attack, "limits").held for attack in REACHING[:3])
         assert all(stage.judge(attack, "limits").held for attack in HONEST)
 
 

@@ -1,5 +1,6 @@
 """Every job has exactly one result, whatever happens to the nodes."""
 
+import dataclasses
 import re
 import time
 
@@ -119,15 +120,16 @@ def most_at_once(results):
 
 
 def test_slots_bound_scripts_at_once_also_when_later_jobs_need_fewer_or_more_cores(cluster):
-    watched = "import time; a = time.monotonic(); time.sleep(0.8); print(a, time.monotonic())"
+    watched = "import time; a = time.monotonic(); time.sleep({}); print(a, time.monotonic())"
+    brief, long = Job(watched.format(0.8), SMALL), Job(watched.format(5), SMALL)  # long: also where starting takes long
     nodes, two = len(cluster.nodes), Limits(seconds=20, cores=2)
     with RayExecutor(cluster.address, slots=1, repeats=0) as executor:
         assert {result.status for result in executor.run([Job("print(1)", SMALL)] * 3)} == {"ok"}
         assert {result.status for result in executor.run([Job("print(1)", two)] * 3)} == {"ok"}
-        assert most_at_once(executor.run([Job(watched, SMALL)] * 9)) <= nodes  # though each holds two CPUs by now
+        assert most_at_once(executor.run([brief] * 9)) <= nodes  # though each holds two CPUs by now
     with RayExecutor(cluster.address, slots=2, repeats=0) as executor:
-        assert most_at_once(executor.run([Job(watched, two)] * 4)) <= nodes
-        assert most_at_once(executor.run([Job(watched, SMALL)] * 12)) > nodes
+        assert most_at_once(executor.run([dataclasses.replace(brief, limits=two)] * 4)) <= nodes
+        assert most_at_once(executor.run([long] * 2 * nodes)) > nodes
 
 
 def test_a_process_that_is_connected_to_one_cluster_is_not_taken_to_another(cluster):

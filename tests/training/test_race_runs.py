@@ -186,14 +186,14 @@ def pending(folder):
 
 
 def killed_after(command, folder, outcomes):
-    """Run a command until so many outcomes are on record and the next attempt has begun; then SIGKILL."""
+    """Run a command until at least so many outcomes are on record and the next attempt has begun; then SIGKILL."""
     with subprocess.Popen(command) as process:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         while len(found := pending(folder)) < outcomes and time.monotonic() < end and process.poll() is None:
             time.sleep(0.05)
         time.sleep(0.5)
         os.kill(process.pid, signal.SIGKILL)
-    assert len(found) == outcomes
+    assert len(found) >= outcomes
     return found
 
 
@@ -211,7 +211,7 @@ def test_a_race_that_is_killed_in_the_middle_of_a_step_goes_on_with_every_attemp
         run = tmp_path / "run" / "rpg"
         command = [sys.executable, "-m", "rewardrate", "train", str(tmp_path / "mine.toml"), "--out", str(run.parent)]
         known = killed_after(command, run, 1)
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=600)
     with RunLog.open(run, read_only=True) as log:
         attempts = {attempt.id: attempt for attempt in log.attempts()}
     assert [attempts[number].status for number in (1, 2, 3)] == ["error"] * 3

@@ -235,6 +235,18 @@ HOARDING: list[Row] = [
     ),
 ]
 NAMELESS = "import os, time\nkept = []\nfor _ in range(6):\n    f = open('x', 'wb'); os.remove('x'); kept.append(f)\n    f.write(os.urandom(1 << 20) * 20); f.flush()\ntime.sleep(60)"
+MUCH = "import time\nx = bytearray(b'x') * (100 << 20)\ntime.sleep(60)"
+# Of a process whose main thread has ended /proc shows nothing under its own number.
+LEADERLESS = """import ctypes, os, threading, time
+def keep():
+    time.sleep(0.2)
+    exec({keep!r}, {{}})
+for _ in range({count}):
+    if os.fork() == 0:
+        threading.Thread(target=keep).start()
+        ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)
+for _ in range({count}): os.wait()
+raise SystemExit(1)"""
 HOARDING += [
     ("hoard files without a name", NAMELESS, STOPPED),
     (
@@ -248,6 +260,35 @@ HOARDING += [
         "copy = os.open('program', os.O_CREAT | os.O_WRONLY, 0o111)\nos.write(copy, program)\nos.close(copy)\n"
         f"os.execve('program', ['program', '-c', {NAMELESS!r}], {{**os.environ, 'PYTHONHOME': sys.base_prefix}})",
         STOPPED,
+    ),
+    (
+        "hoard files without a name in a process without a main thread",
+        LEADERLESS.format(keep=NAMELESS, count=1),
+        STOPPED,
+    ),
+    (
+        "hoard files without a name in a thread with descriptors of its own",
+        "import ctypes, threading\ndef keep():\n"
+        "    if ctypes.CDLL(None).syscall(436, 1000, 1000, 2) == 0: exec(" + repr(NAMELESS) + ", {})\n"
+        "    else: raise SystemExit('refused')\n"
+        "thread = threading.Thread(target=keep)\nthread.start()\nthread.join()\nraise SystemExit(1)",
+        STOPPED,
+    ),
+    ("hoard memory in processes without a main thread", LEADERLESS.format(keep=MUCH, count=9), STOPPED),
+    (
+        "hoard memory in processes that cannot be looked at",
+        f"import ctypes, os, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nfor _ in range(9):\n    if os.fork() == 0: exec({MUCH!r})\n"
+        "time.sleep(60)",
+        STOPPED,
+    ),
+    (
+        "hoard descriptors under way between sockets",
+        "import array, os, socket, time\nnothing, kept = array.array('i', [os.open('/dev/null', 0)] * 250), []\ntry:\n    while len(kept) < 99:\n"
+        "        kept.append(socket.socketpair())\n        kept[-1][0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, nothing)])\n"
+        "except OSError as e: print(e)\ntime.sleep(0.3)",
+        ANY,
+        False,
+        2,
     ),
 ]
 # Memory that no process is seen to have. Each row prints LEAK when it holds more than the limit.

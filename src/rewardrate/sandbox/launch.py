@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import json
 import os
 import select
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewardrate.errors import InputError
+from rewardrate.sandbox.box import kernel
 
 SOURCE = str(Path(__file__).parents[2])
 PATH = {"PATH": "/usr/bin:/bin"}
@@ -31,7 +33,7 @@ SERVE = START.replace("box.init", "box.launcher")
 START_READ_ONLY = START.replace("box.init", "box.read_only")
 # The place of the source on the path becomes that of the script, so that the path is as a script's own.
 SERVE_WARM = SERVE.replace("sys.path.insert(0, sys.argv.pop(1))", "sys.path[0] = sys.argv.pop(1)")
-READY_SECONDS, IMPORT_SECONDS, REPLY_SECONDS = 10.0, 120.0, 5.0
+READY_SECONDS, IMPORT_SECONDS, REPLY_SECONDS = 30.0, 120.0, 20.0
 END_SECONDS = 20.0
 WARM_SERVERS = 2  # most that are kept at once: each holds some 150 MiB
 WARM_IMPORTS = (
@@ -145,9 +147,11 @@ class Launcher:
         # taken for that to the next question, and one script's init would be watched as another's.
         with self._lock:
             try:
-                socket.send_fds(self._line, [b"go"], list(ends))
+                kernel.send_descriptors(self._line, b"go", ends)
                 answer, places, _, _ = socket.recv_fds(self._line, 64, 1, socket.MSG_CMSG_CLOEXEC)
             except BaseException as error:
+                if isinstance(error, OSError) and error.errno == errno.ETOOMANYREFS:  # it lives, and so do its boxes
+                    raise LaunchRefused("other processes of this user have too many descriptors under way") from error
                 self._line.close()
                 if isinstance(error, (OSError, ValueError)):
                     raise LaunchFailure(f"the launcher does not answer: {error}") from error

@@ -88,7 +88,7 @@ class Isolation:
     trials: Mapping[str, int]
 
 
-def try_isolation(timeout_seconds: float = 20.0) -> Isolation:
+def try_isolation(timeout_seconds: float = 60.0) -> Isolation:
     """Try the kernel's means in a fresh process and name the level they add up to."""
     if not sys.platform.startswith("linux"):
         return Isolation(LEVELS[-1], {})

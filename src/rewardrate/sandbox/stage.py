@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -95,8 +94,6 @@ class Stage:
         self.victim.wait()
         os.environ.pop("REWARDRATE_STAGE_KEY", None)
         for listener in self._listeners:
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -106,6 +103,7 @@ class Stage:
         One that was late and nothing else is tried once more, and one that ran out of time with ten times as much: a
         busy machine explains both.
         """
+        self.visits = 0
         for _ in range(attack.runs):
             judgement = self._try(attack, level)
             if judgement.only_late:
@@ -146,6 +144,7 @@ class Stage:
 
     def _damage(self, attack: Attack, result: Result) -> str:
         """What went wrong, or nothing."""
+        self._count_visits()
         returned = (
             result.stdout + result.stderr + "".join(content.decode("latin-1") for content in result.files.values())
         )
@@ -212,13 +211,11 @@ class Stage:
         self._listeners = [tcp, unix, abstract]
         for listener in self._listeners:
             listener.listen()
-            threading.Thread(target=self._count, args=(listener,), daemon=True).start()
+            listener.setblocking(False)
 
-    def _count(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                visitor, _ = listener.accept()
-            except OSError:
-                return
-            self.visits += 1
-            visitor.close()
+    def _count_visits(self) -> None:
+        for listener in self._listeners:
+            with contextlib.suppress(OSError):  # nobody waits
+                while True:
+                    listener.accept()[0].close()
+                    self.visits += 1

@@ -55,3 +55,11 @@ def test_no_output_of_a_script_breaks_the_message(head, tail):
         assert "\n" not in told
         assert len(told) < 500
         last_failure(text)
+
+
+def test_a_line_of_the_script_sends_nothing_to_a_terminal():
+    told = crash(
+        "x = 1 / 0  # \x1b[2J\x07\u202e\n", 'Traceback (most recent call last):\n  File "script.py", line 1\nE', 1
+    )
+    assert "x = 1 / 0 # \ufffd[2J" in told
+    assert told.isprintable()

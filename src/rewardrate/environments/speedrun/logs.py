@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 LINE_BYTES = 4096  # longer lines hold no record
@@ -23,6 +24,8 @@ _LOSS = rf"val_loss:({_NUMBER}|-?nan|-?inf|-{_NUMBER})"
 RECORD = re.compile(rf"{_STEP}(?: {_LOSS})? {_TIME}", re.ASCII)
 PREFIX = re.compile(r"\[(?:default|rank)?\d{1,4}\]: ?", re.ASCII)
 WORD = b"val_loss:"
+SPEAKING, BREAK = re.compile(rb"val_loss:|train_time:"), re.compile(rb"[\r\n]")
+MOST_LINES = 300_000  # that speak of a time or a loss: reading them takes the referee a second
 SHOWN = 120  # characters of a line that is quoted in a message
 
 
@@ -63,7 +66,10 @@ def read(output: bytes) -> Log:
     found: list[Validation] = []
     trained = stray = 0
     stray_line = problem = ""
-    for line in re.split(rb"[\r\n]+", output):
+    for number, line in enumerate(_lines(output)):
+        if number == MOST_LINES:
+            problem = problem or f"it printed more than {MOST_LINES:,} lines that speak of a time or a loss"
+            break
         records = _records(line)
         if not records and WORD in line:
             stray, stray_line = stray + 1, stray_line or _quoted(line)
@@ -78,6 +84,17 @@ def read(output: bytes) -> Log:
             if not found or step > found[-1].step:
                 found.append(Validation(step, steps, float(record[3]), float(record[4])))
     return Log(tuple(found), trained, stray, stray_line, problem)
+
+
+def _lines(output: bytes) -> Iterator[bytes]:
+    """The lines that speak of a time or a loss. The others are passed over: there may be tens of millions of them."""
+    end = 0
+    for word in SPEAKING.finditer(output):
+        if word.start() >= end:
+            start = max(end, *(output.rfind(mark, end, word.start()) + 1 for mark in (b"\r", b"\n")))
+            following = BREAK.search(output, word.end())
+            end = following.start() if following else len(output)
+            yield output[start:end]
 
 
 def _quoted(line: bytes) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 UNKNOWN = "\0"
 "Stands in a text for a part that is only known when the script runs."
 
-HOLES = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]|\{[^{}]*\}")
+HOLES = re.compile(r"%[-+ #0-9]*(?:\.\d+)?[a-zA-Z]|\{[^{}]*\}")
 DEEPEST, LONGEST = 8, 100_000
 
 Bindings = Mapping[str, ast.expr]

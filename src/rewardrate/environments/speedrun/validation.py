@@ -42,12 +42,12 @@ def inside(node: ast.FunctionDef | ast.ClassDef) -> Iterator[tuple[str, ast.stmt
 
 def reached_from(called: Iterable[str], definitions: dict[str, ast.FunctionDef | ast.ClassDef]) -> list[str]:
     """Functions that are called, and those that they call; a class (the model, an optimizer) is not entered."""
-    found: list[str] = []
+    found: set[str] = set()
     waiting = list(called)
     while waiting:
         name = waiting.pop()
         if name not in found and isinstance(definitions.get(name), ast.FunctionDef):
-            found.append(name)
+            found.add(name)
             waiting += called_in(definitions[name])
     return sorted(found)
 
@@ -55,13 +55,18 @@ def reached_from(called: Iterable[str], definitions: dict[str, ast.FunctionDef |
 def readers_of(definitions: dict[str, ast.FunctionDef | ast.ClassDef]) -> set[str]:
     """Names of definitions that read files, themselves or through one another."""
     calls = {name: set(called_in(node)) for name, node in definitions.items()}
+    callers: dict[str, list[str]] = {}
+    for name, used in calls.items():
+        for called in used & calls.keys():
+            callers.setdefault(called, []).append(name)
+    printing = {name for name, node in definitions.items() if says(node)}  # a main function is no loader
     readers = {name for name, used in calls.items() if used & READS}
-    while True:
-        more = {name for name, used in calls.items() if used & readers} - readers
-        more = {name for name in more if not says(definitions[name])}  # a main function is no loader
-        if not more:
-            return {name for name in readers if not says(definitions[name])}
+    waiting = list(readers)
+    while waiting:
+        more = set(callers.get(waiting.pop(), ())) - readers - printing
         readers |= more
+        waiting += more
+    return readers - printing
 
 
 def sections_of(tree: ast.Module) -> tuple[list[list[ast.stmt]], list[str]]:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import resource
+import socket
 import struct
+import threading
+from collections.abc import Sequence
 
 PDEATHSIG, DUMPABLE, SECCOMP, CAPBSET_DROP, SUBREAPER, NO_NEW_PRIVS = 1, 4, 22, 24, 36, 38
 NEW_NS, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = (
@@ -23,6 +28,7 @@ CAPSET = {"x86_64": 126, "aarch64": 91}
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_own_limits = threading.Lock()
 
 
 def syscall(number: int, *arguments: object) -> int:
@@ -108,6 +114,26 @@ def open_beneath(folder: int, name: str, flags: int) -> int:
     """openat2(2): `name` inside `folder`, no symlink anywhere, no other mount, no way out."""
     how = ctypes.create_string_buffer(struct.pack("QQQ", flags | os.O_CLOEXEC, 0, 1 | 2 | 4 | 8), 24)
     return syscall(OPENAT2, folder, ctypes.c_char_p(os.fsencode(name)), how, 24)
+
+
+def send_descriptors(line: socket.socket, word: bytes, descriptors: Sequence[int]) -> None:
+    """A word with descriptors over a UNIX socket, also when other processes of this user have many under way.
+
+    The kernel counts those of a user together and refuses when they are more than the sender may have open: a script
+    that runs as our user could keep us from sending any. So it is tried again with the most that we may have open.
+    """
+    try:
+        socket.send_fds(line, [word], list(descriptors))
+    except OSError as error:
+        if error.errno != errno.ETOOMANYREFS:
+            raise
+        with _own_limits:
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            try:
+                socket.send_fds(line, [word], list(descriptors))
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _error(what: str) -> OSError:

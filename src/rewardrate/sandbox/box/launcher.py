@@ -6,6 +6,7 @@ kernel then ends the boxes it started (their inits asked for that).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -74,7 +75,12 @@ def _answer(line: socket.socket, living: int, boxes: dict[int, int], poll: selec
             place = os.pidfd_open(process)
             boxes[place] = process
             poll.register(place, select.POLLIN)
-            socket.send_fds(line, [b"ok"], [place])
+            try:
+                kernel.send_descriptors(line, b"ok", [place])
+            except OSError:  # nobody could watch it; if the line is broken, the next look at it says so
+                os.kill(process, signal.SIGKILL)
+                with contextlib.suppress(OSError):
+                    line.send(b"no")
     for end in ends:
         os.close(end)
 

@@ -131,9 +131,12 @@ EXTENDED_ATTRIBUTES = {
 CLONE, SOCKET, IOCTL, PRLIMIT, SETPRIORITY = (56, 220), (41, 198), (16, 29), (302, 261), (141, 140)
 IOPRIO_SET, FCNTL, MADVISE, SETSOCKOPT = (251, 30), (72, 25), (28, 233), (54, 208)
 PREADV2, PWRITEV2, PRCTL = (327, 286), (328, 287), (157, 167)
+CLOSE_RANGE = (436, 436)
 MMAP, MBIND, SETRLIMIT = (9, 222), (237, 235), (160, 164)
 
 NAMESPACE_FLAGS = 0x7E020000 | 0x80
+# A thread with descriptors of its own would hold files, pipes and sockets that /proc does not show for its process.
+CLONE_FILES, CLONE_THREAD, CLOSE_RANGE_UNSHARE = 0x400, 0x10000, 2
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 # Protocols of sockets: the kernel loads a module for any other, which is still there for the next script (and some have
 # buffers of their own). Of netlink only routes, which libraries ask for names of hosts.
@@ -217,7 +220,10 @@ def _by_argument(
     families: tuple[int, ...], *, count_memory: bool, devices: bool, can: Capabilities
 ) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     """Calls that are refused for some of their arguments: their numbers, and what decides."""
-    yield CLONE, [_load(0), (ANY_BIT, 0, 1, NAMESPACE_FLAGS), _end(FAIL | errno.EPERM), _end(ALLOW)]
+    denied = _end(FAIL | errno.EPERM)
+    apart = [(ANY_BIT, 0, 2, CLONE_THREAD), (ANY_BIT, 1, 0, CLONE_FILES), denied]
+    yield CLONE, [_load(0), (ANY_BIT, 0, 1, NAMESPACE_FLAGS), denied, *apart, _end(ALLOW)]
+    yield CLOSE_RANGE, [_load(2), (ANY_BIT, 0, 1, CLOSE_RANGE_UNSHARE), denied, _end(ALLOW)]
     yield SOCKET, _sockets(families)
     yield IOCTL, _device_calls()
     larger = (PIPE_SIZE,) if count_memory else ()  # a larger pipe is kernel memory that no limit counts
@@ -234,7 +240,7 @@ def _by_argument(
     # Larger buffers are kernel memory that no limit counts: control groups of version 1 leave those of TCP and UDP out.
     yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *_but(2, BUFFER_SIZES, NOTHING)]
     yield from _memory(count_memory=count_memory, devices=devices, can=can)
-    if can.runs_as_supervisor:  # it would hide its descriptors from the init, which is no more than the same user
+    if can.runs_as_supervisor or count_memory:  # it would hide memory and descriptors from an init of the same user
         yield PRCTL, [_load(0), (EQUAL, 1, 0, PR_SET_DUMPABLE), _end(ALLOW), *_but(1, (0,), NOTHING)]
 
 

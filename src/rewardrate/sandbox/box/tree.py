@@ -33,28 +33,47 @@ def descendants(root: int) -> list[int]:
     return found
 
 
+def visible(processes: list[int]) -> list[int]:
+    """The numbers under which /proc shows what these processes use.
+
+    Of one whose main thread has ended while others work on, that is a number of those: its own shows nothing.
+    """
+    found = []
+    for process in processes:
+        threads = [process]
+        if not _resident_bytes(process):
+            with contextlib.suppress(OSError):
+                threads = [int(name) for name in os.listdir(f"/proc/{process}/task")]
+        found.append(next(filter(_resident_bytes, threads), process))
+    return found
+
+
 def memory_bytes() -> int:
     """Resident memory of everything below this process, what forks share counted for each."""
-    total = 0
-    for process in descendants(os.getpid()):
-        try:
-            with open(f"/proc/{process}/statm", "rb") as file:
-                total += int(file.read().split()[1])
-        except (OSError, ValueError, IndexError):
-            pass
-    return total * PAGE
+    return sum(map(_resident_bytes, visible(descendants(os.getpid()))))
 
 
 def shared_memory_bytes() -> int:
-    """The same with pages that several processes share counted once: slower, so asked only when it matters."""
+    """The same with pages that several processes share counted once: slower, so asked only when it matters.
+
+    A process that keeps us from looking (it is not dumpable, or runs a program that cannot be read) shares nothing.
+    """
     total = 0
-    for process in descendants(os.getpid()):
+    for process in visible(descendants(os.getpid())):
         try:
             with open(f"/proc/{process}/smaps_rollup", "rb") as file:
-                total += next(int(line.split()[1]) for line in file if line.startswith(b"Pss:"))
+                total += 1024 * next(int(line.split()[1]) for line in file if line.startswith(b"Pss:"))
+        except PermissionError:
+            total += _resident_bytes(process)
         except (OSError, ValueError, IndexError, StopIteration):
             pass
-    return total * 1024
+    return total
+
+
+def _resident_bytes(process: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{process}/statm", "rb") as file:
+        return int(file.read().split()[1]) * PAGE
+    return 0
 
 
 def kill_all(config: dict[str, Any]) -> None:

@@ -15,6 +15,9 @@ HIDDEN, HIDDEN_BYTES = -1, 1 << 60
 # one two pages.
 PIPE_BYTES, LARGE_PIPES, SMALL_PIPE_BYTES = 65_536, 1024, 8_192
 # Record locks: more than the most are not counted one by one, because the kernel lists them ever more slowly.
+# More descriptors than these are not looked at one by one, or memory could grow for seconds meanwhile: each counts as
+# half a pipe.
+MOST_DESCRIPTORS = 20_000
 LOCK_BYTES, MOST_LOCKS, MOST_LINES = 256, 50_000, 200_000
 INODE_BYTES = 1024  # of a file in memory, beside its content; a name takes some too
 
@@ -25,11 +28,11 @@ def kernel_bytes(processes: Iterable[int], *, own_network: bool) -> int:
     `own_network`: every socket of the network namespace belongs to them, also one that no process holds open any more.
     """
     processes = list(processes)
-    sockets, pipes = _ends(processes)
+    sockets, pipes, more = _ends(processes)
     number = sockets_in_use() if own_network else sockets
     kept = max(0, number - FREE_SOCKETS) * SOCKET_BYTES
     kept += min(pipes, LARGE_PIPES) * PIPE_BYTES + max(0, pipes - LARGE_PIPES) * SMALL_PIPE_BYTES
-    return kept + sum(map(_page_tables, processes))
+    return kept + more * SMALL_PIPE_BYTES // 2 + sum(map(_page_tables, processes))
 
 
 def unlinked_bytes(processes: Iterable[int], *, mapped: bool = True) -> dict[int, int]:
@@ -99,15 +102,20 @@ def sockets_in_use() -> int:
     return 0
 
 
-def _ends(processes: list[int]) -> tuple[int, int]:
-    """How many sockets and pipes these processes hold open."""
+def _ends(processes: list[int]) -> tuple[int, int, int]:
+    """How many sockets and pipes these processes hold open, and how many descriptors more that were not looked at."""
     found: set[bytes] = set()
+    left, more = MOST_DESCRIPTORS, 0
     for process in processes:
         with contextlib.suppress(OSError):
-            for name in os.listdir(b"/proc/%d/fd" % process):
+            names = os.listdir(b"/proc/%d/fd" % process)
+            for name in names[:left]:
                 with contextlib.suppress(OSError):
                     found.add(os.readlink(b"/proc/%d/fd/%s" % (process, name)))
-    return sum(link.startswith(b"socket:") for link in found), sum(link.startswith(b"pipe:") for link in found)
+            more += len(names[left:])
+            left -= len(names[:left])
+    sockets, pipes = (sum(link.startswith(kind) for link in found) for kind in (b"socket:", b"pipe:"))
+    return sockets, pipes, more
 
 
 def _page_tables(process: int) -> int:

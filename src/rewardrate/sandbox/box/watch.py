@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import resource
 import select
@@ -129,24 +130,24 @@ class Watch:
     def _look(self) -> None:
         """Memory and disk, where no group or file system counts them for us."""
         config, can, kept, processes = self.config, self.config["can"], 0, tree.descendants(os.getpid())
+        shown = tree.visible(processes)
         unnamed: dict[int, int] = {}
         if not can.own_mounts:
             # A process with large libraries has thousands of mappings, and looking at them takes milliseconds.
-            unnamed = uncounted.unlinked_bytes(processes, mapped=self._looks % MAPPED_EVERY == 0)
+            unnamed = uncounted.unlinked_bytes(shown, mapped=self._looks % MAPPED_EVERY == 0)
         self._looks += 1
         if can.own_mounts:
             kept = sum(uncounted.in_memory_bytes(path) for path in ("/job", "/tmp", "/dev/shm"))
         elif can.host_shared_memory:
             kept = leftovers.bytes_of(config["slot_uid"])
             kept += uncounted.on_device(unnamed, leftovers.SHARED_MEMORY)
-        if not config["groups"]:
-            kept += uncounted.kernel_bytes(processes, own_network=can.own_network)
+        most, rough, exact = config["memory_bytes"], tree.memory_bytes(), functools.cache(tree.shared_memory_bytes)
+        used = kept + (rough if rough + kept <= most else exact())
+        if used <= most and not config["groups"]:  # last, for many descriptors take long to look at
             if self._looks % MAPPED_EVERY == 0:
                 self._locks = uncounted.lock_bytes(processes)
-            kept += self._locks
-        used = tree.memory_bytes() + kept
-        if used > config["memory_bytes"]:
-            used = tree.shared_memory_bytes() + kept
+            kept += uncounted.kernel_bytes(shown, own_network=can.own_network) + self._locks
+            used = kept + (rough if rough + kept <= most else exact())
         self.peak = max(self.peak, used)
         if used > config["memory_bytes"]:
             self.verdict = "memory"
