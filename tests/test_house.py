@@ -169,6 +169,12 @@ def test_the_front_door_names_what_it_opens():
         _ = rewardrate.nonsense
 
 
+def test_every_room_can_be_had_as_an_attribute():
+    for room in ROOMS:
+        if room.name != "cli":
+            assert getattr(rewardrate, room.name).__name__ == f"rewardrate.{room.name}"
+
+
 def test_versions_agree():
     import tomllib
 

@@ -6,21 +6,45 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rewardrate import bandits as bandits
+    from rewardrate import environments as environments
+    from rewardrate import policies as policies
+    from rewardrate import pretraining as pretraining
     from rewardrate import rates as rates
+    from rewardrate import reports as reports
+    from rewardrate import runlog as runlog
+    from rewardrate import sandbox as sandbox
+    from rewardrate import scale as scale
     from rewardrate import theory as theory
+    from rewardrate import timed as timed
+    from rewardrate import training as training
     from rewardrate.errors import InputError as InputError
     from rewardrate.rates.relative import relative_reward as relative_reward
+    from rewardrate.runlog.frames import load_run as load_run
+    from rewardrate.training.session import train as train
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "__version__", "rates", "relative_reward", "theory"]
+__all__ = ["InputError", "__version__", "load_run", "rates", "relative_reward", "runlog", "sandbox", "theory"]
 
 # Name -> module that defines it (None: the module itself). Loaded on first use, so that `import rewardrate`
-# and `rewardrate --help` cost no numpy.
+# and `rewardrate --help` cost no numpy. What needs an extra is not in __all__: `import *` works without any.
 _LAZY = {
     "InputError": "rewardrate.errors",
+    "load_run": "rewardrate.runlog.frames",
     "relative_reward": "rewardrate.rates.relative",
+    "train": "rewardrate.training.session",
+    "bandits": None,
+    "environments": None,
+    "policies": None,
+    "pretraining": None,
     "rates": None,
+    "reports": None,
+    "runlog": None,
+    "sandbox": None,
+    "scale": None,
     "theory": None,
+    "timed": None,
+    "training": None,
 }
 
 
@@ -36,4 +60,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_LAZY})

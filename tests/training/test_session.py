@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import chat_server
+import rewardrate
 from rewardrate.environments.mle.environment import Settings
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.reports import page
@@ -180,6 +181,23 @@ def test_a_budget_that_grows_is_on_record_for_reports(recipe, tmp_path):
         noted = [event.message for event in log.events() if event.kind == "budget"]
     assert noted == ["script_seconds = 1.0"]
     assert read(tmp_path / "run").stated_budget == pytest.approx(1.0 / recipe.batch)
+
+
+def test_from_python_a_recipe_is_given_by_name_with_settings(recipe, tmp_path):
+    from rewardrate import config
+
+    (tmp_path / "mine.toml").write_text(config.dumps(recipe))
+    with pytest.raises(InputError, match=r"there is no such arm.*rpg"):
+        rewardrate.train(recipe, tmp_path / "run", arm="rgp")
+    with pytest.raises(InputError, match="they are for a recipe by name"):
+        rewardrate.train(recipe, tmp_path / "run", settings=["seed=1"])
+    with pytest.raises(InputError, match=r"there is no recipe of that name.*laptop"):
+        rewardrate.train("lapto", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    settings = ["budget.steps=1", "batch=2", "seed=3"]
+    folder = rewardrate.train(str(tmp_path / "mine.toml"), str(tmp_path / "run"), arm="vanilla", settings=settings)
+    run = rewardrate.load_run(folder)
+    assert (run.about["arm"], run.settings["seed"], run.attempts.step.tolist()) == ("vanilla", 3, [1, 1])
 
 
 def test_a_recipe_that_cannot_be_had_leaves_no_folder_behind(recipe, tmp_path):

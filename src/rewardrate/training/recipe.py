@@ -173,6 +173,8 @@ class Recipe:
 
     def with_arm(self, arm: ArmName) -> Recipe:
         """The same run for an arm of the experiment; horizon and fixed are the arm rpg at another price."""
+        if arm not in PRICE_OF_ARM:
+            raise InputError("arm", arm, "there is no such arm", did_you_mean(str(arm), PRICE_OF_ARM))
         if arm == self.arm and self.price in ("fixed", "none"):
             return self
         objective = replace(self.objective, arm="vanilla" if arm == "vanilla" else "rpg")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rewardrate import config
 from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import Environment
+from rewardrate.errors import InputError
 from rewardrate.policies import EndpointPolicy
 from rewardrate.runlog import RunLog, best
 from rewardrate.runlog.rows import FINAL_EVALUATION
 from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
-from rewardrate.training.recipe import Recipe
+from rewardrate.training.recipe import ArmName, Recipe
 from rewardrate.training.run_folder import open_run
 
 NO_DEADLINE = "the budget states no script_seconds, so there is no deadline: the reward rate is charged"
@@ -22,17 +23,29 @@ REPLIES = "replies.jsonl"  # of an endpoint, for the step under way
 
 
 def train(
-    recipe: Recipe,
-    folder: Path,
+    recipe: Recipe | str | Path,
+    folder: str | Path,
     *,
+    arm: ArmName | None = None,
+    settings: Sequence[str] = (),
     on_attempt: Callable[[int, Outcome], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Path:
     """Train as the recipe says, in `folder`; a run that is there already is continued. Returns the folder.
 
+    `recipe`: one made in Python, or the name or file of one with `settings` as of --set ("budget.steps=40"). `arm`
+    chooses another arm than the recipe's.
+
     A run is continued only under its own recipe, but for its budget, which may grow, its loggers, and the address of
     its cluster.
     """
+    folder = Path(folder)
+    if not isinstance(recipe, Recipe):
+        recipe = config.load(Recipe, config.find_recipe(str(recipe)), settings)
+    elif settings:
+        raise InputError("settings", list(settings), "they are for a recipe by name", "use dataclasses.replace")
+    if arm is not None:
+        recipe = recipe.with_arm(arm)
     setup = recipe.setup()
     with recipe.sandbox.make() as executor:
         policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is said before a folder is made
