@@ -22,6 +22,7 @@ from rewardrate.runlog.encoding import chat_text, numbers_text, pack, shown_repl
 from rewardrate.runlog.reading import Reader
 from rewardrate.runlog.rows import FINAL_EVALUATION, NAME_CHARACTERS, Origin, Recorded, Resumed, check_finite
 
+ROUNDING = 1e-9  # another processor may round the last digits of a rate otherwise
 KEEP = 2  # resume points: should the latest checkpoint be damaged, the one before it still serves
 
 
@@ -333,7 +334,8 @@ class RunLog(Reader):
             raise InputError("step", step, "it is committed already", "call resume() and continue from there")
         columns = "rate, rate_mean, rate_low, rate_high, rate_count"
         recorded = RateEstimate(*self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))[0])
-        if recorded != rate:
+        pairs = zip(dataclasses.astuple(recorded), dataclasses.astuple(rate), strict=True)
+        if not all(math.isclose(one, other, rel_tol=ROUNDING) for one, other in pairs):
             note = f"step {step} charged {recorded.rate!r}, worked through again {rate.rate!r}"
             self._note(db, "replay-differs", note)
 
