@@ -13,7 +13,7 @@ BLANK = {field.name: "" for field in dataclasses.fields(AttemptRow)}
 
 def attempt(number, step, row, loss, seconds, status="ok", **more):
     numbers = {"tokens": 0, "generation_seconds": 0.0, "reward": 10 - loss, "bonus": 0.0, "finished": 0.0}
-    facts = {"id": number, "step": step, "row": row, "parent": None, "valid": status == "ok", "score": loss}
+    facts = {"id": number, "step": step, "row": row, "chain": row, "parent": None, "valid": status == "ok", "score": loss}
     rest = {
         "seconds": seconds,
         "status": status,

@@ -48,17 +48,17 @@ def crossings(attempts: Sequence[AttemptRow], target: float) -> list[Crossing]:
     for one in sorted(attempts, key=lambda attempt: (attempt.step, attempt.row)):
         if not one.charged:
             continue
-        spent[one.row] = spent.get(one.row, 0.0) + one.seconds
+        spent[one.chain] = spent.get(one.chain, 0.0) + one.seconds
         if one.valid and one.score is not None and one.score <= target:
             found.append(
                 Crossing(
                     attempt=one.id,
                     step=one.step,
-                    row=one.row,
+                    chain=one.chain,
                     loss=one.score,
                     margin=target - one.score,
                     seconds=one.seconds,
-                    spent=spent[one.row],
+                    spent=spent[one.chain],
                 )
             )
     return sorted(found, key=lambda crossing: (crossing.spent, crossing.attempt))

@@ -197,19 +197,19 @@ class RunLog(Reader):
             number = known + 1 + row
             place = {"id": number, "step": step, "updates": step - 1, "arrival": None}
             place |= {"row": row, "chain": row} if chains is None else {"row": -number, "chain": chains[row]}
-            self._propose(db, place, proposal, origin, f"proposals[{row}]")
+            self._propose(db, place, proposal, origin, f"[{row}]")
         return list(range(known + 1, known + 1 + len(proposals)))
 
     def _propose(
         self, db: sqlite3.Connection, place: Mapping[str, int | None], proposal: Proposal, origin: Origin, field: str
     ) -> None:
-        check_finite(proposal, field)
-        payload = pack(proposal, field)
+        check_finite(proposal, f"proposals{field}")
+        payload = pack(proposal, f"proposals{field}")
         values = {
             **place,
             "parent": origin.parent,
             "seed": origin.seed or None,
-            "prompt": schema.number_of_text(db, chat_text(origin.prompt, f"{field}.prompt")),
+            "prompt": schema.number_of_text(db, chat_text(origin.prompt, f"origins{field}.prompt")),
             "reply": schema.number_of_text(db, shown_reply(proposal)),
             "tokens": len(proposal.reply_tokens),
             "generation_seconds": proposal.seconds,
@@ -242,7 +242,7 @@ class RunLog(Reader):
                 values[name] = schema.number_of_text(db, values[name])
             columns = ", ".join(f"{name} = :{name}" for name in schema.OUTCOME_COLUMNS)
             query = f"UPDATE pending_rows SET {columns}{more} WHERE {where} AND valid IS NULL"
-            return db.execute(query, values | named).rowcount == 1
+            return db.execute(query, {**values, **named}).rowcount == 1
 
     def checkpoint(self, step: int, write: Callable[[Path], None]) -> str:
         """Let `write` fill a checkpoint folder; returns the name that `commit_step` takes.

@@ -44,6 +44,8 @@ class AttemptRow:
     "The chain it belongs to: its row, where every chain has one attempt a step."
     updates: int
     "Updates of the policy when it wrote the attempt: step - 1 - updates is the attempt's age when it was learned from."
+    arrival: int | None
+    "Its place among all attempts of the run in the order they ended, from 1; None where chains wait for each other."
     parent: int | None
     seed: str
     reply: str
