@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.reports.evaluation import NEAR_END, Interval, budget_grid, curve, totals
+from rewardrate.reports.evaluation import NEAR_END, Interval, budget_grid, curve, places, totals
 from rewardrate.reports.result import CHOICES, QUANTITIES
 from rewardrate.reports.run import Experiment, Run, experiments
 from rewardrate.reports.survey import BlockState, Survey

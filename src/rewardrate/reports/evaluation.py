@@ -27,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Metric = Literal["reward", "score"]
 NEAR_END = np.linspace(0.8, 1.0, 21)
 "Shares of T: a value at T is the mean over these budgets, which steadies it."
@@ -108,7 +109,8 @@ def chains(
         )
     step_N, row_N = (integer_column(columns, name) for name in ("step", "row"))
     flags_N, seconds_N, value_N = (column(columns, name) for name in ("valid", "seconds", metric))
-    same_length(columns, step_N.size, ("row", "valid", "seconds", metric))
+    number_N = integer_column(columns, "chain") if "chain" in columns else row_N
+    same_length(columns, step_N.size, ("row", "valid", "seconds", metric, *(["chain"] if "chain" in columns else [])))
     valid_N = boolean_column(flags_N)
     value_N = np.where(valid_N, value_N, np.nan)
     check_rows(seconds_N, value_N, valid_N, metric)
@@ -119,7 +121,7 @@ def chains(
     if "status" in columns:
         excluded_N = np.asarray([status == "sandbox-failure" for status in columns["status"]], dtype=bool)
         seconds_N, value_N = np.where(excluded_N, 0.0, seconds_N), np.where(excluded_N, np.nan, value_N)
-    place_N, chain_N = places(step_N, row_N, integer_column(columns, "chain") if "chain" in columns else row_N)
+    place_N, chain_N = places(step_N, row_N, number_N)
     shape = (int(place_N.max(initial=-1)) + 1, int(chain_N.max(initial=-1)) + 1)
     value_SC, seconds_SC, charged_SC = np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, dtype=bool)
     for table, column_N in ((value_SC, value_N), (seconds_SC, seconds_N), (charged_SC, ~excluded_N)):
@@ -127,10 +129,9 @@ def chains(
     return Chains(value_SC, np.cumsum(seconds_SC, axis=0), metric, higher_is_better, charged_SC)
 
 
-def places(step_N: Array, row_N: Array, chain_N: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each attempt stands: its place in its chain, from 0, and the chain, counted from 0 by its number."""
-    same_length({"step": step_N, "row": row_N, "chain": chain_N}, step_N.size, ("row", "chain"))
-    chain_N = np.unique(chain_N, return_inverse=True)[1]
+def places(step_N: Integers, row_N: Integers, number_N: Integers) -> tuple[Integers, Integers]:
+    """Where each attempt stands: its place in its chain, from 0, and the chain, from 0 in the order of its number."""
+    chain_N = np.unique(number_N, return_inverse=True)[1]
     order_N = np.lexsort((row_N, step_N, chain_N))
     sorted_N = np.stack([step_N, row_N])[:, order_N]
     twice = np.flatnonzero((np.diff(sorted_N) == 0).all(axis=0))

@@ -32,7 +32,7 @@ class Crossing:
 
     attempt: int
     step: int
-    row: int
+    chain: int
     loss: float
     margin: float
     seconds: float
@@ -197,7 +197,16 @@ def _seed_row(run: Run, name: str, number: int) -> AttemptRow:
         **blank
         | numbers
         | unknown
-        | {"id": number, "step": 0, "row": 0, "parent": None, "contaminated": False, "status": "seed", "rank_key": None}
+        | {
+            "id": number,
+            "step": 0,
+            "row": 0,
+            "chain": 0,
+            "parent": None,
+            "contaminated": False,
+            "status": "seed",
+            "rank_key": None,
+        }
         | {"valid": record.valid, "score": record.loss, "seconds": record.seconds if record.valid else nan}
         | {"message": record.message or record.about, "code": "" if seed is None else seed.code}
     )

@@ -175,9 +175,7 @@ class Recipe:
                 rule = "with the schedule step every attempt is learned from at once"
                 raise InputError("max_age", self.max_age, rule, 'leave it out, or set schedule = "stream"')
         elif self.policy.kind == "model" and self.policy.learner.old_logprobs == "recomputed" and self.max_age != 0:
-            rule = (
-                "with the schedule stream attempts are older than the weights, and a ratio is to the policy that wrote it"
-            )
+            rule = "with the schedule stream attempts are older than the weights that learn from them"
             raise InputError("policy.learner.old_logprobs", "recomputed", rule, "set it to auto or sampled")
 
     @property

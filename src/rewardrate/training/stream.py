@@ -49,6 +49,8 @@ class StreamLoop(Loop):
     stream: Stream = field(kw_only=True)
     own_cores: int = 0
     "Cores that the policy takes for itself while it writes or learns, as a script does; 0: it needs none of them."
+    make_under_way: Callable[..., UnderWay] = UnderWay
+    "What runs attempts side by side: threads; or a simulation with a clock of its own."
     usage: Callable[[], tuple[float, int]] | None = None
     "Seconds that scripts have been running for, added up, and how many at once at most."
     _idle: deque[int] = field(default_factory=deque)
@@ -72,7 +74,7 @@ class StreamLoop(Loop):
         """Algorithm 1 of the paper, for chains with clocks of their own, until the budget is used up."""
         recorded, start = self.resume()
         before = self._read(recorded)
-        with UnderWay(self.environment, self.log.ended, before=before) as under_way:
+        with self.make_under_way(self.environment, self.log.ended, before=before) as under_way:
             for step in self.steps(start):
                 batch = self.collect(step, under_way)  # s_t, a_t ~ pi(. | s_t); r_{t+1}, delta_{t+1} as they come
                 priced = self.price_batch(step, batch)  # rho_{t+1} = f_rho(B); r - rho * delta; B anew
@@ -181,7 +183,7 @@ class StreamLoop(Loop):
         self._parents = {int(attempt): None if one is None else restored(one) for attempt, one in state["open"].items()}
 
     def _read(self, recorded: Steps) -> int:
-        """Take up what is on record beyond the resume point; returns how many ends that is."""
+        """Take up what is on record beyond the resume point; returns how many ends the record has."""
         rows = [row for step in sorted(recorded) for row in recorded[step]]
         self._recorded = {row.attempt: row for row in rows}
         if not self.stream.started:
@@ -194,7 +196,7 @@ class StreamLoop(Loop):
             self._open[attempt] = Open(row.chain, parent, row.proposal, row.outcome if before else None)
         self._killed = [attempt for attempt in self._open if self._recorded[attempt].outcome is None]
         self._ended.extend((attempt, outcome) for _, attempt, outcome in later if outcome is not None)
-        return max((arrival for arrival, _, _ in ends), default=self._arrivals)
+        return max([arrival for arrival, _, _ in ends] + [self._arrivals])
 
     def _propose(
         self, step: int, new: Sequence[int], parents: Mapping[int, Solution | None], chains: Sequence[int]
