@@ -4,7 +4,7 @@ import pytest
 
 from rewardrate.theory.check import CheckConfig, cases
 from rewardrate.theory.stream_statements import (
-    Learner,
+    SmallLearner,
     courses,
     draw_learner,
     finish_order,
@@ -14,7 +14,7 @@ from rewardrate.theory.stream_statements import (
 )
 
 CASES = list(cases(CheckConfig(instances=24, seed=5)))
-LEARNER = Learner(seconds=(1.0, 10.0), value=(0.0, 1.0), logit=0.0, pull=(-1.0, 1.5))
+LEARNER = SmallLearner(seconds=(1.0, 10.0), value=(0.0, 1.0), logit=0.0, pull=(-1.0, 1.5))
 
 
 @pytest.mark.parametrize("statement", [start_order, no_ratio, finish_order, never_later])

@@ -40,7 +40,7 @@ def test_batches_in_start_order_have_the_right_share_from_the_first_on(slow):
 
 
 @pytest.mark.parametrize("slow", [3.0, 10.0, 100.0])
-def test_all_that_finish_order_ever_loses_is_c_cov_over_mean_seconds(slow):
+def test_all_that_finish_order_ever_loses_is_the_covariance_over_mean_seconds_for_every_chain_but_one(slow):
     kinds = TwoKinds(slow, jitter=0.1)
     found = shares(kinds, 32, 16, 60, by_finish)
     assert found[:, :2].mean() < 0.42

@@ -61,7 +61,7 @@ class StreamConfig:
             at_least("chains", number, 4)
 
 
-class Interval(NamedTuple):
+class MeanInterval(NamedTuple):
     """A mean over runs and its 95 % interval."""
 
     mean: float
@@ -75,10 +75,10 @@ class BiasRow(NamedTuple):
     slow: float
     chains: int
     way: str
-    early_share: Interval
-    late_share: Interval
-    early_rate: Interval
-    late_rate: Interval
+    early_share: MeanInterval
+    late_share: MeanInterval
+    early_rate: MeanInterval
+    late_rate: MeanInterval
 
     def to_json(self) -> dict[str, Any]:
         """A flat row: each interval as three columns."""
@@ -185,9 +185,9 @@ def _fresh(kinds: TwoKinds, wanted: int, started: int, rng: np.random.Generator)
     return slow.mean(axis=1), reward.sum(axis=1).cumsum() / seconds.sum(axis=1).cumsum() / kinds.rate
 
 
-def _interval(values: Array) -> Interval:
+def _interval(values: Array) -> MeanInterval:
     mean, half = float(values.mean()), Z_95 * float(values.std(ddof=1)) / math.sqrt(values.size)
-    return Interval(mean, mean - half, mean + half)
+    return MeanInterval(mean, mean - half, mean + half)
 
 
 def judge_costs(config: StreamConfig, progress: Callable[[int], None] = lambda done: None) -> list[CostRow]:
@@ -204,14 +204,14 @@ def judge_costs(config: StreamConfig, progress: Callable[[int], None] = lambda d
             waiting = [float(one[: UPDATES * chains].reshape(UPDATES, chains).max(axis=1).sum()) for one in drawn]
             for order in get_args(Order):
                 for age in AGES:
-                    rows.append(_cost(order, age, spread, chains, drawn, waiting))
+                    rows.append(_cost(order, age, drawn=drawn, waiting=waiting, spread=spread, chains=chains))
                     done += config.cost_runs
                     progress(done)
     return rows
 
 
 def _cost(
-    order: Order, age: int | None, spread: float, chains: int, drawn: list[Array], waiting: list[float]
+    order: Order, age: int | None, *, drawn: list[Array], waiting: list[float], spread: float, chains: int
 ) -> CostRow:
     played = [play_stream(seconds, chains, UPDATES, age=age, order=order) for seconds in drawn]
     return CostRow(

@@ -22,7 +22,7 @@ LEARNED = 3  # attempts that are learned from in an enumerated run: one an updat
 AGE = 2
 
 
-class Learner(NamedTuple):
+class SmallLearner(NamedTuple):
     """Seconds and values of two kinds, and a policy that every attempt moves: its chance of kind 1."""
 
     seconds: tuple[float, float]
@@ -55,7 +55,7 @@ class Course(NamedTuple):
     "Total variation between the two policies."
 
 
-def draw_learner(case: Case) -> Learner:
+def draw_learner(case: Case) -> SmallLearner:
     """Two entries of the instance's tables, and pulls strong enough to change the policy at every update."""
     reward, seconds, _ = case.tables
     places = case.rng.integers(reward.size, size=2)
@@ -64,10 +64,10 @@ def draw_learner(case: Case) -> Learner:
     low, high = (float(value) for value in reward.ravel()[places])
     values = (low / case.unit, high / case.unit + 0.1)
     pulls = case.rng.uniform(-2, 2, 2)
-    return Learner((first, second), values, float(case.rng.normal()), (float(pulls[0]), float(pulls[1])))
+    return SmallLearner((first, second), values, float(case.rng.normal()), (float(pulls[0]), float(pulls[1])))
 
 
-def courses(learner: Learner, order: Order) -> list[Course]:
+def courses(learner: SmallLearner, order: Order) -> list[Course]:
     """Every course of LEARNED updates of one attempt with two chains, once."""
     found: list[Course] = []
     beginnings: list[tuple[int, ...]] = [()]
@@ -79,7 +79,7 @@ def courses(learner: Learner, order: Order) -> list[Course]:
     return found
 
 
-def _course(learner: Learner, order: Order, given: tuple[int, ...]) -> tuple[Course, tuple[int, ...]]:
+def _course(learner: SmallLearner, order: Order, given: tuple[int, ...]) -> tuple[Course, tuple[int, ...]]:
     """The run whose first attempts are of the given kinds and all others of kind 0; and the kinds of all."""
     stream, idle, now = Stream(2, 1, age=AGE, order=order), [0, 1], 0.0
     heap: list[tuple[float, int, int]] = []
@@ -122,7 +122,7 @@ def no_ratio(case: Case) -> float:
     return drift_slack(draw_learner(case))
 
 
-def drift_slack(learner: Learner) -> float:
+def drift_slack(learner: SmallLearner) -> float:
     """What is left of that inequality, over the range of f."""
     found = courses(learner, "start")
     off = sum(one.chance * one.unweighted for one in found)

@@ -52,9 +52,9 @@ class TwoKinds:
     def lost_share(self, chains: int, ended: int) -> float:
         """What the share of slow attempts among the first `ended` to end falls short by, to first order.
 
-        C Cov(slow, delta) / (n E[delta]): once the durations of running attempts are length-biased.
+        (C - 1) Cov(slow, delta) / (n E[delta]): once the seconds of the C - 1 that run then are length-biased.
         """
-        return chains / ended * self.share * (1 - self.share) * (self.slow - 1) / self.seconds
+        return (chains - 1) / ended * self.share * (1 - self.share) * (self.slow - 1) / self.seconds
 
     def early_rates(self, chains: int, ended: int) -> tuple[float, float]:
         """Rate over true rate after the first `ended`: completed time only, and with running time. To first order."""
@@ -62,7 +62,7 @@ class TwoKinds:
         spread = self.share * (1 - self.share) * (self.slow - 1)
         variation = spread * (self.slow - 1) / mean**2
         shared = spread * (slow - quick) / (mean * self.rate * mean)
-        few = chains / ended
+        few = (chains - 1) / ended
         return 1 + few * (variation - shared), 1 + few * ((variation - 1) / 2 - shared)
 
 

@@ -15,7 +15,7 @@ from rewardrate.theory.bandit import F, greedy_policy, margin, policy_rate, rela
 from rewardrate.theory.dinkelbach import dinkelbach
 from rewardrate.theory.guarantees import bounds
 from rewardrate.theory.npg import npg
-from rewardrate.theory.stream_statements import Learner, drift_slack
+from rewardrate.theory.stream_statements import SmallLearner, drift_slack
 from rewardrate.theory.streams import play_stream
 
 
@@ -115,7 +115,7 @@ def theorem_2_tail() -> float:
 
 def streams_no_ratio() -> float:
     """Every attempt pulls the policy the same way, so no error makes up for another."""
-    return drift_slack(Learner(seconds=(1.0, 3.0), value=(0.0, 1.0), logit=0.0, pull=(1.0, 1.0)))
+    return drift_slack(SmallLearner(seconds=(1.0, 3.0), value=(0.0, 1.0), logit=0.0, pull=(1.0, 1.0)))
 
 
 def streams_finish_order() -> float:
