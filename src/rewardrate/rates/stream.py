@@ -30,7 +30,7 @@ class StreamRows(NamedTuple):
 
 
 @dataclass
-class _Attempt:
+class _Started:
     chain: int
     version: int
     "Updates done when it started."
@@ -65,7 +65,7 @@ class Stream:
         "Updates done."
         self.started = 0
         "Attempts started: the number of the next one."
-        self._attempts: dict[int, _Attempt] = {}  # those that an update or the rate still needs, by number
+        self._attempts: dict[int, _Started] = {}  # those that an update or the rate still needs, by number
         self._running: dict[int, int] = {}  # number -> chain, oldest first
         self._waiting: list[int] = []  # ended and not learned from, in the order in which they ended
         self._learn_from = 0  # start order: the first number of the next batch
@@ -94,7 +94,7 @@ class Stream:
         if not self.may_start():
             raise InputError("chain", chain, f"it would be more than {self.age} updates old", "wait: may_start()")
         number = self.started
-        self._attempts[number], self._running[number] = _Attempt(chain, self.version), chain
+        self._attempts[number], self._running[number] = _Started(chain, self.version), chain
         self.started += 1
         return number
 
@@ -202,10 +202,10 @@ class Stream:
         return {"chains": self.chains, "batch": self.batch_size, "age": self.age, "order": self.order}
 
 
-def _attempt(row: Mapping[str, Any]) -> _Attempt:
+def _attempt(row: Mapping[str, Any]) -> _Started:
     """An attempt from a saved state."""
     kept = {name: value for name, value in row.items() if name != "number"}
-    found = _Attempt(**kept)
+    found = _Started(**kept)
     check_rows(found.reward, found.seconds, [found.valid], "zero")
     at_least("chain", found.chain, 0)
     at_least("version", found.version, 0)
