@@ -189,7 +189,9 @@ def test_what_is_loaded_after_it_has_started_is_what_the_first_reply_is_drawn_fr
     """A resumed run loads its checkpoint then."""
     model = roomy(build)
     sampler = VllmSampler(model, dataclasses.replace(LIKELIEST, engine="vllm"), STOPS)
-    model.load_state_dict(build.llama(seed=1, hidden_size=256, num_attention_heads=4, intermediate_size=128).state_dict())
+    model.load_state_dict(
+        build.llama(seed=1, hidden_size=256, num_attention_heads=4, intermediate_size=128).state_dict()
+    )
     for prompt, sample in zip(PROMPTS, sampler.sample(PROMPTS, seed=0), strict=True):
         assert shortfall(model, prompt, sample.tokens) < 0.5, "all but what half precision takes from the weights"
 
@@ -317,7 +319,11 @@ def used():
     methods = ("generate", "sleep", "wake_up", "collective_rpc", "reset_prefix_cache")
     assert "self._engine.llm_engine.engine_core.shutdown" in SOURCE
     names |= {name: f"vllm.LLM.{name}" for name in methods}
-    calls = [node for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    calls = [
+        node
+        for node in ast.walk(ast.parse(SOURCE))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
     return {names[call.func.attr]: {word.arg for word in call.keywords} for call in calls if call.func.attr in names}
 
 

@@ -22,6 +22,7 @@ import torch
 
 from rewardrate.config import build
 from rewardrate.errors import InfrastructureError, InputError, MissingExtra
+from rewardrate.policies.models import quiet
 from rewardrate.policies.network import causal
 from rewardrate.policies.sampling import Sample, SamplingSettings, reply_limit
 
@@ -101,7 +102,9 @@ class VllmSampler:
             self._engine.sleep(level=2)  # weights and cache are both given up
         except Exception as error:
             told = " ".join(str(error).split())[:300]
-            raise InfrastructureError(f"vLLM failed ({type(error).__name__}: {told}); the same command resumes") from error
+            raise InfrastructureError(
+                f"vLLM failed ({type(error).__name__}: {told}); the same command resumes"
+            ) from error
         samples = [self._sample(reply.outputs[0]) for reply in replies]
         if any(math.isnan(logprob) for sample in samples for logprob in sample.drawn_logprobs):
             raise InputError("model", self.settings, "its logits are not finite", "go back to an earlier checkpoint")
@@ -151,14 +154,16 @@ class VllmSampler:
         half = {name: places[tensor.data_ptr()] for name, tensor in state.items()}  # what is tied stays tied
         try:
             model.set_attn_implementation("sdpa")  # the name of ours is known nowhere else
-            model.save_pretrained(self._folder, state_dict=half)
+            with quiet():
+                model.save_pretrained(self._folder, state_dict=half)
         finally:
             model.set_attn_implementation(ours)
 
 
 def _library() -> Any:
     """vLLM, without the sampler of FlashInfer: it takes neither seeds nor log-probabilities of what was drawn, so it
-    would never run here, but vLLM compiles its kernels at every first start, for minutes."""
+    would never run here, but vLLM compiles its kernels at every first start, for minutes.
+    """
     os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     try:
         import vllm
