@@ -63,7 +63,7 @@ def serving(args: argparse.Namespace) -> Iterator[tuple[str, float]]:
         str(port),
     ]
     words += ["--served-model-name", NAME, "--generation-config", "vllm", "--dtype", "bfloat16"]
-    words += ["--gpu-memory-utilization", str(args.memory_share), "--max-model-len", "8192"]
+    words += ["--gpu-memory-utilization", str(args.memory_share)]
     place = {**os.environ, "VLLM_USE_FLASHINFER_SAMPLER": "0", "HF_HUB_OFFLINE": "1"}
     begun = time.monotonic()
     with (args.out / "server.txt").open("wb") as log:

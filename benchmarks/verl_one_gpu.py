@@ -37,7 +37,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PRICES = {"rpg": "rate", "vanilla": "none"}
 STEP = re.compile(r"step:(\d+) - (.*)")
-NUMBER = re.compile(r"^(?:np\.float64\()?([-+0-9.einfa]+)\)?$")
+NUMBER = re.compile(r"^(?:np\.\w+\()?([-+0-9.einfa]+)\)?$")
 
 
 def command(args: argparse.Namespace, out: Path, saves: int) -> tuple[list[str], dict[str, str]]:
@@ -57,7 +57,7 @@ def command(args: argparse.Namespace, out: Path, saves: int) -> tuple[list[str],
         words += [f"+trainer.rollout_data_dir={out}/rollouts"]
         place = {**os.environ, "VERL_USE_EXTERNAL_MODULES": "rewardrate.scale.verl_critic"}
         place |= {"VLLM_USE_FLASHINFER_SAMPLER": "0", "TOKENIZERS_PARALLELISM": "false", "RAY_USAGE_STATS_ENABLED": "0"}
-        place |= {"RAY_worker_niceness": "0", "HF_HUB_OFFLINE": "1"}
+        place |= {"RAY_worker_niceness": "0", "HF_HUB_OFFLINE": "1", "RAY_ADDRESS": "local"}
     words += [f"trainer.total_training_steps={args.steps}", f"trainer.save_freq={saves}", *args.more]
     return words, place
 
@@ -182,6 +182,7 @@ def main() -> None:
     parser.add_argument("--task", default="digits8x8")
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--kill-after", type=int, default=0, metavar="K", help="save every K steps, kill after K + 1")
+    parser.add_argument("--kill-only", action="store_true", help="end there; the same command without it resumes")
     parser.add_argument("--limit", type=float, default=580.0, help="seconds of one start of verl")
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="of our recipe")
     parser.add_argument("--cpu", action="store_true")
@@ -189,7 +190,10 @@ def main() -> None:
     args = parser.parse_args()
     out = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
-    seconds = [start(args, out, until=args.kill_after)] if args.kill_after else []
+    saved = (args.checkpoints or out / "checkpoints").exists()  # killed before: by us, or by what ended this command
+    seconds = [start(args, out, until=args.kill_after)] if args.kill_after and not saved else []
+    if args.kill_only:
+        return
     seconds.append(start(args, out))
     found = summary(args, out, seconds)
     (out / "summary.json").write_text(json.dumps(found, indent=1) + "\n")

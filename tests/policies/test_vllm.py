@@ -25,7 +25,7 @@ from rewardrate.policies.models import LoraSettings, add_lora  # noqa: E402
 from rewardrate.policies.sampling import Sampler, SamplingSettings  # noqa: E402
 from rewardrate.policies.vllm import VllmSampler  # noqa: E402
 
-OPEN = SamplingSettings(temperature=0.8, top_p=1.0, top_k=0, presence_penalty=0.0, new_tokens=20)
+OPEN = SamplingSettings(temperature=0.8, top_p=1.0, top_k=0, presence_penalty=0.0, new_tokens=20, memory_share=0.1)
 PAPER = dataclasses.replace(OPEN, temperature=0.7, top_p=0.8, top_k=20, presence_penalty=1.5)
 LIKELIEST = dataclasses.replace(OPEN, top_k=1)
 PROMPTS = [(1, 2, 3), (4,), (1, 2, 3), (5, 6, 7, 8, 9)]
