@@ -47,7 +47,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def setup(cache):
-    return SqlTuningSettings(time_limit=10.0).setup(SMALL, "wall")
+    return SqlTuningSettings(time_limit=10.0, memory_bytes=2**28).setup(SMALL, "wall")
 
 
 @pytest.fixture(scope="module")
