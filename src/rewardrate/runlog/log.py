@@ -368,7 +368,7 @@ class RunLog(Reader):
         values = time.time(), self.last_step(), utf8(kind), utf8(message)
         db.execute("INSERT INTO events (time, step, kind, message) VALUES (?, ?, ?, ?)", values)
 
-    # ---- ground
+    # ---- transactions and parts
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
