@@ -56,6 +56,11 @@ def dump(folder, tables=ALL, ignore=()):
         }
 
 
+def floats(row):
+    """Its numbers, to be compared to a last bit or two: processors sum in orders of their own."""
+    return {name: pytest.approx(value, rel=1e-12) for name, value in row.items() if isinstance(value, float)}
+
+
 def answers(log):
     """What every question of a reader is answered."""
     with log.snapshot():
@@ -138,7 +143,11 @@ def test_it_is_resumed_as_if_it_had_always_been_version_2(old, tmp_path):
         run.log.close()
         return dump(folder, ("attempts", "steps", "states"), ("finished", "phases", "prompt"))
 
-    assert trained(old) == trained(tmp_path / "calm")
+    resumed, calm = trained(old), trained(tmp_path / "calm")
+    for table in ("attempts", "steps", "states"):
+        assert len(resumed[table]) == len(calm[table])
+        for one, other in zip(resumed[table], calm[table], strict=True):
+            assert {**one, **floats(one)} == other  # the old one was made on another machine
     with RunLog.open(old, read_only=True) as log:
         assert log.last_step() == 6
         assert log.prompt(4) == []

@@ -273,9 +273,10 @@ class RunLog(Reader):
         if self._rows("SELECT 1 FROM states WHERE step >= ?", (step,)):
             raise InputError("step", step, "it is committed already", "call resume() and continue from there")
         columns = "rate, rate_mean, rate_low, rate_high, rate_count"
-        recorded = RateEstimate(*self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))[0])
-        if recorded != rate:
-            note = f"step {step} charged {recorded.rate!r}, worked through again {rate.rate!r}"
+        (recorded,) = self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))
+        pairs = zip(recorded, dataclasses.astuple(rate), strict=True)
+        if not all(math.isclose(old, new, rel_tol=1e-9) for old, new in pairs):  # another machine rounds otherwise
+            note = f"step {step} charged {recorded[0]!r}, worked through again {rate.rate!r}"
             self._note(db, "replay-differs", note)
 
     def _spent(self, step: int) -> float:
