@@ -210,7 +210,7 @@ def is_used(extra: str) -> bool:
 
 @functools.cache
 def own_code(source: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of the modules and rooms below a folder, and of the packages that they import."""
+    """Names of the modules and packages below a folder, and of the packages that they import."""
     modules: set[str] = set()
     imported: set[str] = set()
     for path in source.rglob("*.py"):

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -165,10 +166,9 @@ def test_imports_cost_a_warm_script_nothing(pools):
 
 @pytest.mark.parametrize("level", ["namespaces", "landlock+seccomp", "limits"])
 def test_the_limits_hold_in_a_warm_process_at_every_level(pools, level):
-    limits = Limits(seconds=1, memory_bytes=2**30, cores=1)
     jobs = [
-        Job("while True: pass", limits, level=level, minimum="limits"),
-        Job("print(open('data/x').read())", limits, level=level, minimum="limits", data={"x": __file__}),
+        Job("while True: pass", replace(LIMITS, seconds=1), level=level, minimum="limits"),
+        Job("print(open('data/x').read())", LIMITS, level=level, minimum="limits", data={"x": __file__}),
     ]
     late, reads = pools[1].run(jobs)
     assert (late.status, late.seconds) == ("timeout", 1)
