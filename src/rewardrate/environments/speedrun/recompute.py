@@ -224,24 +224,17 @@ class SavedModel:
     def _company(self, inputs: Any, targets: Any, probes: int, size: int, generator: Any) -> tuple[float, list[Any]]:
         """The same for half of the windows of a call, by others in their place; no gains yet. Sets `gain`.
 
-        The first tokens of windows stay in every other probe, and where a call holds all windows, so does that after
-        each one, whose first token is the last target.
+        First tokens stay in every other probe: where one call holds all windows, the last target of each is there.
         """
-        torch = self._torch
-        parts = [part for part, _ in self._calls(len(inputs), max(probes // 4, self.batch, LEAST_WINDOWS), generator)]
+        torch, wanted = self._torch, max(probes // 4, LEAST_WINDOWS)
+        parts = [part for part, _ in self._calls(len(inputs), wanted, generator)]
         kept = [torch.rand((self.batch, 1), generator=generator) < 0.5 for _ in parts]
         drawn = [torch.randint(0, size, inputs[part].shape, generator=generator) for part in parts]
-        calls = [
-            (torch.where(mine, inputs[part], other), targets[part])
-            for part, mine, other in zip(parts, kept, drawn, strict=True)
-        ]
-        moved = [
-            torch.where(mine, self._scored[2][part] - after, 0.0)
-            for part, mine, after in zip(parts, kept, self._answers(calls), strict=True)
-        ]
-        rows = max(1, int(torch.cat(kept).sum()))
-        self.gain = 2 * float(torch.cat(moved).double().sum()) / (rows * self.length)
-        return max(float(one.abs().max()) for one in moved), []
+        changed = [torch.where(mine, inputs[part], other) for part, mine, other in zip(parts, kept, drawn, strict=True)]
+        answers = self._answers([(one, targets[part]) for one, part in zip(changed, parts, strict=True)])
+        moved = torch.where(torch.cat(kept), self._scored[2][torch.cat(parts)] - torch.cat(answers), 0.0)
+        self.gain = 2 * float(moved.double().sum()) / (max(1, int(torch.cat(kept).sum())) * self.length)
+        return float(moved.abs().max()), []
 
     def _replaced(self, inputs: Any, part: Any, place: Any, size: int, generator: Any) -> Any:
         """Windows with all tokens after their places replaced, the next one by another than it was."""
@@ -267,8 +260,7 @@ class SavedModel:
         """The windows of each call, in an order of ours, until `wanted` have come; and how many of them are new.
 
         Where more are wanted than there are, they come again. A call is always full: where windows run out it goes on
-        with the first ones. Otherwise a program could tell
-        by the filling whether it is scored or probed, and look ahead only when it is scored.
+        with the first ones. Otherwise a program could tell by the filling whether it is scored or probed.
         """
         order = self._torch.randperm(windows, generator=generator)
         for start in range(0, wanted, self.batch):
@@ -371,9 +363,7 @@ def _dismiss(line: socket.socket, process: int, owner: int) -> None:
     """Let a starter end, which it does when no caller is left."""
     with line, contextlib.suppress(OSError):  # in a copy of its owner it is another's child
         if os.getpid() == owner:
-            line.shutdown(
-                socket.SHUT_RDWR
-            )  # copies of this process may hold the line too, and closing would not end it
+            line.shutdown(socket.SHUT_RDWR)  # copies of this process may hold the line too: closing would not end it
             os.waitpid(process, 0)
 
 
