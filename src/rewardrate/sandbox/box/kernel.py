@@ -126,7 +126,9 @@ def in_memory(file: int) -> list[tuple[int, int]]:
     if pages == 0 or os.geteuid() not in (0, state.st_uid):
         return []
     said = ctypes.create_string_buffer(pages)
-    where = _libc.mmap(None, ctypes.c_size_t(size), 1, 2, ctypes.c_int(file), ctypes.c_long(0))
+    readable, private = 1, 2
+    words = (ctypes.c_size_t(size), readable, private, ctypes.c_int(file), ctypes.c_long(0))
+    where = _libc.mmap(None, *words)
     if where == ctypes.c_void_p(-1).value:
         raise _error("mmap")
     try:
