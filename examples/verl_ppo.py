@@ -34,10 +34,15 @@ def command(config, out, settings):
 
 def environment():
     """What verl needs to know to run without a GPU."""
-    words = "VERL_PLATFORM=cpu VERL_ENGINE_DEVICE=cuda VERL_USE_EXTERNAL_MODULES=cpu_platform TORCH_COMPILE_DISABLE=1"
+    words = "VERL_PLATFORM=cpu VERL_ENGINE_DEVICE=cuda TORCH_COMPILE_DISABLE=1"
+    words += (
+        " VERL_USE_EXTERNAL_MODULES=cpu_platform,rewardrate.scale.verl_critic"  # the second without flash-attn alone
+    )
     words += " HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1"
+    words += " RAY_ADDRESS=local"  # a cluster of its own, whatever runs on this machine
     words += " RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0 RAY_prestart_worker_first_driver=0"
-    return {**os.environ, "PYTHONPATH": str(CPU), **dict(word.split("=") for word in words.split())}
+    path = os.pathsep.join([str(CPU), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    return {**os.environ, "PYTHONPATH": path, **dict(word.split("=") for word in words.split())}
 
 
 def main(config="ppo_cpu", out=None, settings=()):

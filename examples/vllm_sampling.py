@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 def why_not():
     """What is missing here; empty when nothing is."""
-    for name, extra in (("torch", "agent"), ("vllm", "agent,vllm")):
+    for name, extra in (("torch", "agent"), ("vllm", "agent,report,vllm")):
         if find_spec(name) is None:
             return f"{name} is not installed (pip install 'rewardrate[{extra}]', on a machine with an NVIDIA GPU)"
     import torch
@@ -31,7 +31,8 @@ def main():
             print(f"{settings.engine:5} {language.decode(sample.tokens)[:60]!r}")
 
 
-if missing := why_not():
-    print(f"SKIPPED: {missing}, so vLLM is NOT tried")
-else:
-    main()
+if __name__ == "__main__":  # vLLM's process imports this file
+    if missing := why_not():
+        print(f"SKIPPED: {missing}, so vLLM is NOT tried")
+    else:
+        main()

@@ -77,6 +77,7 @@ SLOW = (
     "scale/test_ray_executor.py",
     "scale/test_trl_reward.py",
     "scale/test_verl_adapter.py",
+    "scale/test_verl_critic.py",
     "test_docs.py::test_examples_run",
     "timed/test_sb3.py",
     "training/test_forecast.py::test_a_pilot_says",

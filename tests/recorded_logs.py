@@ -32,42 +32,42 @@ BINARY = random.Random(0).randbytes(50_000)
 
 # name: (what was printed, how the process ended, the referee's verdict, what the verdict says)
 RECORDED = {
-    "an honest run": (WHOLE, "ok", "valid", "validation loss 3.9000"),
-    "one step": (whole(1), "ok", "valid", "loss"),
-    "total that is a multiple of the cadence": (whole(250), "ok", "valid", "loss"),
-    "no training lines": (whole(every=lambda *_: ""), "ok", "valid", "loss"),
-    "windows line ends": (WHOLE.replace("\n", "\r\n"), "ok", "valid", "loss"),
-    "a launcher's prefix": ("".join(f"[rank0]:{line}\n" for line in WHOLE.splitlines()), "ok", "valid", "loss"),
+    "an honest run": (WHOLE, "ok", "ok", "validation loss 3.9000"),
+    "one step": (whole(1), "ok", "ok", "loss"),
+    "total that is a multiple of the cadence": (whole(250), "ok", "ok", "loss"),
+    "no training lines": (whole(every=lambda *_: ""), "ok", "ok", "loss"),
+    "windows line ends": (WHOLE.replace("\n", "\r\n"), "ok", "ok", "loss"),
+    "a launcher's prefix": ("".join(f"[rank0]:{line}\n" for line in WHOLE.splitlines()), "ok", "ok", "loss"),
     "another launcher's prefix": (
         "".join(f"[default0]: {line}\n" for line in WHOLE.splitlines()),
         "ok",
-        "valid",
+        "ok",
         "loss",
     ),
-    "two ranks print alike": ("".join(2 * f"{line}\n" for line in WHOLE.splitlines()), "ok", "valid", "loss"),
+    "two ranks print alike": ("".join(2 * f"{line}\n" for line in WHOLE.splitlines()), "ok", "ok", "loss"),
     "two ranks glued on one line": (
         "".join(f"{line}{line}\n\n" for line in WHOLE.splitlines()),
         "ok",
-        "valid",
+        "ok",
         "loss",
     ),
-    "lines without step_avg": (WHOLE.replace(" step_avg:13.00ms", ""), "ok", "valid", "loss"),
-    "talk in between": ("compiling\n" + WHOLE.replace("\nstep:7/", "\npeak memory: 3 GiB\nstep:7/"), "ok", "valid", ""),
+    "lines without step_avg": (WHOLE.replace(" step_avg:13.00ms", ""), "ok", "ok", "loss"),
+    "talk in between": ("compiling\n" + WHOLE.replace("\nstep:7/", "\npeak memory: 3 GiB\nstep:7/"), "ok", "ok", ""),
     "early stop, said so by its training lines": (
         whole(250).replace("/250", "/300"),
         "ok",
-        "valid",
+        "ok",
         "loss",
     ),
     "binary noise around the lines": (
         BINARY + b"\n" + WHOLE.encode() + b"\xff\x00\n" + BINARY,
         "ok",
-        "valid",
+        "ok",
         "loss",
     ),
-    "thirty megabytes of talk": ("x" * 79 + "\n", "ok", "valid", "loss"),  # filled in below
-    "a traceback that was survived": (WHOLE + TRACE, "ok", "valid", "validation loss 3.9000"),
-    "a source listing": (TRACE.replace("ValueError", "# ") + WHOLE, "ok", "valid", "validation loss 3.9000"),
+    "thirty megabytes of talk": ("x" * 79 + "\n", "ok", "ok", "loss"),  # filled in below
+    "a traceback that was survived": (WHOLE + TRACE, "ok", "ok", "validation loss 3.9000"),
+    "a source listing": (TRACE.replace("ValueError", "# ") + WHOLE, "ok", "ok", "validation loss 3.9000"),
     "cut in its last line": (WHOLE[:-40], "ok", "cadence-violation", "last"),
     "cut before the last validation": (
         WHOLE[: WHOLE.index("step:300/300 val_loss")],
@@ -126,10 +126,10 @@ RECORDED = {
     "another format": ("val loss 3.1 at step 300\nval_loss:3.1\n", "ok", "parse-failure", "1 lines mention val_loss"),
     "letters that look like digits": (WHOLE.replace("0", "٠"), "ok", "parse-failure", "no validation line"),
     "one line of ten megabytes": ("step:0/1 val_loss:1." + "1" * 10_000_000, "ok", "parse-failure", "no validation"),
-    "crash before any line": (TRACE, "error", "crash", "ValueError: step:300/300 val_loss:1.0000"),
-    "crash after good lines": (WHOLE, "error", "crash", "exit code 1"),
-    "out of memory": (WHOLE, "memory", "crash", "more than"),
-    "killed by a signal": (WHOLE, "killed", "crash", "SIGKILL"),
+    "crash before any line": (TRACE, "error", "error", "ValueError: step:300/300 val_loss:1.0000"),
+    "crash after good lines": (WHOLE, "error", "error", "exit code 1"),
+    "out of memory": (WHOLE, "memory", "error", "more than"),
+    "killed by a signal": (WHOLE, "killed", "error", "SIGKILL"),
     "timeout with lines": (WHOLE[: WHOLE.index("step:260/300")], "timeout", "timeout", "validation loss 4.4000"),
     "timeout right after step 0": (validated(0), "timeout", "timeout", "validation loss 6.9000"),
     "timeout in the middle of a line": (
@@ -153,7 +153,7 @@ RECORDED = {
         "cadence-violation",
         "step 199 was trained without a validation at 125",
     ),
-    "the sandbox broke": (WHOLE, "sandbox-failure", "infrastructure", "the sandbox failed"),
+    "the sandbox broke": (WHOLE, "sandbox-failure", "sandbox-failure", "the sandbox failed"),
 }
 text, *rest = RECORDED["thirty megabytes of talk"]
 RECORDED["thirty megabytes of talk"] = (WHOLE.replace("\nstep:100/", "\n" + 400_000 * text + "step:100/"), *rest)

@@ -7,7 +7,7 @@ import pytest
 
 from rewardrate.chat import Chat, EndpointError, EndpointSettings, GivenUp, Refused
 from rewardrate.errors import InputError
-from wild_server import Cut, Huge, Slow, wild
+from wild_server import PATIENCE, Cut, Huge, Slow, wild
 
 ASK = [{"role": "user", "content": "hello"}]
 KEY = "sk-very-secret-123"
@@ -20,7 +20,7 @@ def server():
 
 
 def chat(server, **changes):
-    quick = {"retries": 2, "first_wait_seconds": 0.01, "timeout_seconds": 0.5}
+    quick = {"retries": 2, "first_wait_seconds": 0.01, "timeout_seconds": PATIENCE}
     return Chat(EndpointSettings(server.url, "some-model", **{**quick, **changes}))
 
 
@@ -29,7 +29,7 @@ def chat(server, **changes):
 )
 def test_trouble_that_may_pass_is_tried_again_and_then_answered(server, trouble):
     server.script = [trouble, "fine"]
-    asking = chat(server)
+    asking = chat(server, timeout_seconds=3.0 if isinstance(trouble, Slow) else PATIENCE)
     found = asking.complete(asking.request(ASK, 3))
     assert (found.text, found.finished) == ("fine", True)
     assert len(server.seen) == 2

@@ -69,6 +69,7 @@ class LLM:
         assert 0 < gpu_memory_utilization < 1
         self.folder, self.longest = model, max_model_len
         self.asleep, self.calls = set(), []
+        self.llm_engine = self.engine_core = self  # one object does the work of three here
         self.network = AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16).float().eval()
 
     def sleep(self, level=1):
@@ -77,6 +78,10 @@ class LLM:
         if level == 2:
             for parameter in self.network.parameters():
                 parameter.data.fill_(torch.nan)
+
+    def shutdown(self, timeout=None):
+        self.calls.append("shutdown")
+        self.asleep = {"weights", "kv_cache"}
 
     def wake_up(self, tags=None):
         self.calls.append(f"wake {' '.join(tags)}")

@@ -2,9 +2,9 @@
 
 import contextlib
 import json
+import select
 import socket
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -25,12 +25,16 @@ class Wild(ThreadingHTTPServer):
         pass  # clients that left are part of the game
 
 
+PATIENCE = 20.0  # of a client where an honest answer is the point: the machine may be busy
+SHORT = 0.5  # where every answer comes too late
+
+
 class Cut(str):
     """A reply whose connection ends in the middle of it."""
 
 
 class Slow(str):
-    """A reply that comes too late."""
+    """A reply that comes too late, however long the client waits."""
 
 
 class Huge(int):
@@ -47,7 +51,8 @@ class _Handler(BaseHTTPRequestHandler):
         if callable(how):
             how = how(body)
         if isinstance(how, Slow):
-            time.sleep(1.0)
+            select.select([self.connection], [], [], 60)  # until the client has given up
+            return None
         if isinstance(how, Huge):
             return self.send(200, b" " * int(how))
         if isinstance(how, int):

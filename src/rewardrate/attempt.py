@@ -1,4 +1,4 @@
-"""One attempt as it travels: the words that every room passes around.
+"""One attempt as it travels: the types that every package passes around.
 
     Message, Parent  ->  Proposal  ->  Outcome  ->  RateEstimate
 

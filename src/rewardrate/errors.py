@@ -1,4 +1,4 @@
-"""What can go wrong, told in one line: mistakes with the field, the value, what is allowed and the remedy."""
+"""What can go wrong, in one line: mistakes with the field, the value, what is allowed and the remedy."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_module_and_command_are_the_same():
     done = subprocess.run(
         [sys.executable, "-m", "rewardrate", "doctor", "--json"], capture_output=True, text=True, check=True
     )
-    assert json.loads(done.stdout)["machine"]["cores"] >= 1
+    assert json.loads(done.stdout)["machine"]["cores"] > 0, "a container may have less than one"
 
 
 ROWS = "reward,seconds\\n0.5,10\\n0.6,20\\n0.7,30\\n"

@@ -52,7 +52,7 @@ def test_a_race_is_run_and_judged(shards, capsys):
     assert main(["speedrun", "race", "nanogpt-tiny", "--data", shards, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["valid"], found["crossed"]) == (1, True)
-    assert found["verdicts"][0]["val_loss"] < 5.2
+    assert found["verdicts"][0]["score"] < 5.2
 
 
 @boxed
@@ -61,7 +61,7 @@ def test_a_script_that_fails_is_reported_with_exit_code_1(shards, capsys, tmp_pa
     script.write_text("raise ValueError('not today')\n")
     assert main(["speedrun", "race", "nanogpt-tiny", str(script), "--data", shards]) == 1
     printed = capsys.readouterr()
-    assert "crash: it crashed" in printed.out
+    assert "error: it crashed" in printed.out
     assert "ValueError: not today" in printed.out
     assert "not crossed" in printed.out
 

@@ -92,6 +92,6 @@ def language(seed=0, template=TEMPLATE, **changes):
     return LanguageModel("test", model, letters, turn_ends(model, letters))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def build():
     return SimpleNamespace(llama=llama, qwen=qwen, vocabulary=VOCABULARY, tokenizer=tokenizer, language=language)

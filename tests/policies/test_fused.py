@@ -36,7 +36,8 @@ def test_without_a_gpu_it_is_not_used_and_asking_for_it_says_why(monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     model = network("llama")
     assert not fusible(model)
-    assert Sampler(model, SamplingSettings(), [0]).engine == "eager"
+    sampler = Sampler(model, SamplingSettings(), [0])
+    assert (sampler.engine, sampler.why) == ("eager", "there is no GPU")
     with pytest.raises(InputError, match=r"sampling.engine = 'fused': it needs a plain Llama or Qwen2 model, a GPU"):
         Sampler(model, SamplingSettings(engine="fused"), [0])
 

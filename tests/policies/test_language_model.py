@@ -39,6 +39,7 @@ def test_it_is_a_policy(build):
     assert isinstance(policy(build), Policy)
     assert policy(build).trainable
     assert not policy(build, learner=None).trainable
+    assert policy(build).engine.startswith(("eager: ", "fused: "))
 
 
 def test_a_proposal_holds_the_text_of_its_tokens_and_a_share_of_the_time(build):

@@ -92,17 +92,16 @@ def test_a_chain_with_nothing_to_show_counts_zero_in_reward_and_is_left_out_of_a
     assert raw[2:].tolist() == [7.0, 7.0, 4.0, 4.0, 2.5, 4.5, 4.5]
 
 
-def test_an_invalid_attempt_uses_its_real_seconds_or_those_it_was_charged():
+def test_an_invalid_attempt_uses_its_real_seconds():
     assert chains(HAND).finished[:, 0].tolist() == [10.0, 15.0, 35.0]
-    assert chains(HAND, invalid_limit=100.0).finished.tolist() == [[10.0, 100.0], [110.0, 110.0], [130.0, 140.0]]
 
 
 def test_a_failure_of_the_sandbox_uses_no_time_and_shows_nothing():
     columns = HAND | {"status": ["ok", "sandbox-failure", "error", "ok", "sandbox-failure", "ok"]}
-    run = chains(columns, invalid_limit=100.0)
-    assert run.finished.tolist() == [[10.0, 0.0], [110.0, 10.0], [110.0, 40.0]]
+    run = chains(columns)
+    assert run.finished.tolist() == [[10.0, 0.0], [15.0, 10.0], [15.0, 40.0]]
     assert run.at([1000.0], "latest-valid").tolist() == [[0.2, 0.5]]
-    assert run.at([109.0, 1000.0]).tolist() == [[0.2, 0.5], [0.0, 0.5]]  # the policy's own failure does show
+    assert run.at([14.0, 1000.0]).tolist() == [[0.2, 0.9], [0.0, 0.5]]  # the policy's own failure does show
 
 
 def test_a_failure_of_the_sandbox_leaves_what_the_chain_had_to_show():
@@ -147,7 +146,7 @@ def test_T_is_given_or_what_every_run_has_used_on_average():
 def test_both_arms_end_at_the_same_budget():
     quick, slow = run_of([[1.0] * 4] * 3, [[1.0] * 4] * 3), run_of([[2.0] * 4] * 3, [[5.0] * 4] * 3)
     both = compare([quick], [slow])
-    assert (both.final, both.budgets[0], both.budgets[-1], len(both.budgets)) == (3.0, 0.0, 3.0, 200)
+    assert both.final == 3.0
     assert (both.rpg.value, both.vanilla.value) == (1.0, 0.0)
     assert both.improvement.value is None
     later = compare([quick], [slow], final=6.25)
@@ -161,7 +160,6 @@ def test_the_value_at_T_is_the_mean_over_the_budgets_from_four_fifths_of_it():
     both = compare([run], [run], final=10.0)
     assert both.rpg.value == pytest.approx(32 / 21)
     assert both.rpg_ends.tolist() == pytest.approx([32 / 21])
-    assert both.rpg_curves[0, -1] == 2.0
 
 
 def test_efficiency_is_ratios_of_totals_with_named_denominators():
@@ -288,7 +286,7 @@ def test_the_interval_covers_the_truth():
     rng, covered = np.random.default_rng(7), 0
     for seed in range(200):
         runs = [[repetition(rng, level) for _ in range(8)] for level in (0.8, 0.7)]
-        found = compare(*runs, final=1.25, draws=400, points=2, seed=seed).difference
+        found = compare(*runs, final=1.25, draws=400, seed=seed).difference
         covered += found.low <= 0.1 <= found.high
     assert covered >= 170
 

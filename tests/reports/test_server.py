@@ -128,6 +128,7 @@ def test_a_request_that_drips_in_is_ended_at_its_deadline(both, begin):
             ended, seconds = drip(client, iter(lambda: b"x", None))
         assert ended
         assert seconds < 40, "a byte now and then does not keep it"
+        server.read_seconds = 30.0
         assert ask(server, "/state")[0] == 200
 
 
@@ -146,6 +147,7 @@ def test_an_answer_that_is_taken_by_drops_is_ended_at_its_deadline(both):
                 time.sleep(0.05)
         assert time.monotonic() < end, "the thread still waits for its client"
         assert taken < 1000
+        server.send_seconds = 30.0
         assert ask(server, "/state")[0] == 200
 
 

@@ -4,8 +4,6 @@
 seed stands in its buffer. Steps 1 and 2 are a resume point, step 3 has none.
 """
 
-import json
-import math
 import os
 import shutil
 import signal
@@ -58,17 +56,9 @@ def dump(folder, tables=ALL, ignore=()):
         }
 
 
-def alike(one, other):
-    """Whether two dumps are the same but for the last digits, which another processor rounds otherwise."""
-    if isinstance(one, str) and isinstance(other, str) and one[:1] in ("{", "["):
-        one, other = json.loads(one), json.loads(other)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9)
-    return one == other
+def floats(row):
+    """Its numbers, to be compared to a last bit or two: processors sum in orders of their own."""
+    return {name: pytest.approx(value, rel=1e-12) for name, value in row.items() if isinstance(value, float)}
 
 
 def answers(log):
@@ -153,8 +143,11 @@ def test_it_is_resumed_as_if_it_had_always_been_version_2(old, tmp_path):
         run.log.close()
         return dump(folder, ("attempts", "steps", "states"), ("finished", "phases", "prompt"))
 
-    assert alike(trained(old), calm := trained(tmp_path / "calm"))
-    assert not alike(calm, {**calm, "steps": calm["steps"][:-1]})
+    resumed, calm = trained(old), trained(tmp_path / "calm")
+    for table in ("attempts", "steps", "states"):
+        assert len(resumed[table]) == len(calm[table])
+        for one, other in zip(resumed[table], calm[table], strict=True):
+            assert {**one, **floats(one)} == other  # the old one was made on another machine
     with RunLog.open(old, read_only=True) as log:
         assert log.last_step() == 6
         assert log.prompt(4) == []

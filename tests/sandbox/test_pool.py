@@ -59,7 +59,7 @@ def child_of_ours(code, **options):
             child.stdout.close()
 
 
-def gone(mark, patience=20.0):
+def gone(mark, patience=60.0):
     deadline = time.monotonic() + patience
     while living(mark) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -158,7 +158,8 @@ def test_a_job_that_we_fail_at_does_not_end_the_others(tmp_path, monkeypatch):
 
 def test_an_exception_in_the_callers_code_ends_every_box_at_once():
     mark = f"pool-{os.getpid()}-{time.monotonic_ns()}"
-    jobs = [Job("pass", SMALL), *[Job("import time; time.sleep(15)", SMALL, environment={"MARK": mark})] * 3]
+    long = dataclasses.replace(SMALL, seconds=120)
+    jobs = [Job("pass", SMALL), *[Job("import time; time.sleep(100)", long, environment={"MARK": mark})] * 3]
 
     raised = []
 
@@ -169,7 +170,7 @@ def test_an_exception_in_the_callers_code_ends_every_box_at_once():
 
     with pytest.raises(RuntimeError, match="the caller's own"), Pool() as pool:
         pool.run(jobs, on_done=fail)
-    assert time.monotonic() - raised[0] < 12, "the scripts sleep for 15 s"
+    assert time.monotonic() - raised[0] < 60, "the scripts sleep for 100 s"
     assert living(mark) == 0
 
 
@@ -177,7 +178,7 @@ def test_an_interrupt_ends_every_box_at_once():
     mark = f"pool-{os.getpid()}-{time.monotonic_ns()}"
     code = (
         "from rewardrate.sandbox import Job, Limits, Pool\n"
-        f"job = Job('import time; time.sleep(60)', Limits(seconds=90, cores=1, memory_bytes=2**28), environment={{'MARK': {mark!r}}})\n"
+        f"job = Job('import time; time.sleep(100)', Limits(seconds=120, cores=1, memory_bytes=2**28), environment={{'MARK': {mark!r}}})\n"
         "try:\n    with Pool() as pool: pool.run([job] * 5)\n"
         "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
     )
@@ -185,8 +186,8 @@ def test_an_interrupt_ends_every_box_at_once():
         assert started(mark), "no script ever started"
         start = time.monotonic()
         child.send_signal(signal.SIGINT)
-        assert child.communicate(timeout=60)[0] == "interrupted\n"
-        assert time.monotonic() - start < 30, "the scripts sleep for 60 s"
+        assert child.communicate(timeout=90)[0] == "interrupted\n"
+        assert time.monotonic() - start < 60, "the scripts sleep for 100 s"
     assert gone(mark)
 
 
@@ -194,8 +195,8 @@ def test_a_pool_whose_process_is_killed_leaves_nothing_behind():
     mark = f"pool-{os.getpid()}-{time.monotonic_ns()}"
     code = (
         "from rewardrate.sandbox import Job, Limits, Pool\n"
-        "script = 'import os, time\\nos.fork()\\nos.setsid() if os.getpid() != 2 else None\\ntime.sleep(60)'\n"
-        f"job = Job(script, Limits(seconds=90, cores=1, memory_bytes=2**28), environment={{'MARK': {mark!r}}})\n"
+        "script = 'import os, time\\nos.fork()\\nos.setsid() if os.getpid() != 2 else None\\ntime.sleep(300)'\n"
+        f"job = Job(script, Limits(seconds=300, cores=1, memory_bytes=2**28), environment={{'MARK': {mark!r}}})\n"
         "Pool().run([job] * 5)\n"
     )
     with child_of_ours(code) as child:
@@ -205,7 +206,7 @@ def test_a_pool_whose_process_is_killed_leaves_nothing_behind():
         child.wait()
         assert gone(mark)
     assert launchers
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + 60
     while any("launcher" in command(p) for p in launchers):
         assert time.monotonic() < deadline, "a launcher lives on"
         time.sleep(0.02)
@@ -271,7 +272,7 @@ def test_many_short_scripts_leak_no_descriptor_process_memory_mount_group_or_dis
 
 def state(launcher):
     """Everything that must not grow."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(tree.descendants(os.getpid())) > len(launcher) and time.monotonic() < deadline:
         time.sleep(0.05)  # the launcher reaps at its leisure
     return {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pages
-from rewardrate.sandbox import Job, Limits, cgroups, cores, levels, residency, run
+from rewardrate.sandbox import Job, Limits, attacks_isolation, cgroups, cores, levels, residency, run
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the page cache is Linux's here")
 
@@ -60,6 +60,7 @@ def test_shared_libraries_come_first_and_what_does_not_fit_is_passed_over(disk):
 
 def test_packages_are_read_once_an_hour_by_one_process_of_the_machine(disk, monkeypatch):
     monkeypatch.setattr(cores, "FOLDER", disk / "locks")
+    monkeypatch.setattr(residency, "shown", lambda job: [])
     python, file = disk / "bin" / "python", disk / "lib" / "python3.11" / "module.py"
     for folder in (python.parent, file.parent):
         folder.mkdir(parents=True)
@@ -99,6 +100,43 @@ def test_what_a_script_reads_first_is_gone_with_it_where_there_is_a_group(disk, 
     monkeypatch.setitem(residency._done, str(file), time.monotonic())  # as if the kernel had needed the memory since
     assert run(WRITE, limits, data={"file": file}).status == "ok"
     assert pages.resident(file) == 0
+
+
+def flag_attack(disk):
+    """Parts of a data file whose "referenced" flag a script sees, looked at six times with a read after each."""
+    row = next(row for row in attacks_isolation.FLAGGING if row[0].startswith("leave a message in the flags"))
+    (disk / "data").mkdir()
+    disk.chmod(0o755)
+    (disk / "data" / "long.txt").write_bytes(bytes(1 << 20))
+    script = "DATA = 'data/task'\n" + row[1]
+    result = run(script, Limits(seconds=20, cores=1, memory_bytes=2**28), data={"task": disk / "data"})
+    assert result.status == "ok", result.stderr
+    return result.stdout
+
+
+def test_flags_of_pages_are_all_set_before_a_script_can_set_some_as_a_message(disk):
+    if "namespaces" not in levels.try_isolation().level.name:
+        pytest.skip("needs namespaces")
+    assert "the same" in flag_attack(disk)
+
+
+def test_otherwise_a_script_reads_in_the_flags_of_pages_what_another_has_read(disk, monkeypatch):
+    if "namespaces" not in levels.try_isolation().level.name:
+        pytest.skip("needs namespaces")
+    monkeypatch.setattr(residency, "set_flags", lambda place: None)
+    assert "LEAK" in flag_attack(disk)
+
+
+def test_setting_flags_reads_nothing_that_is_not_in_memory(disk):
+    pages.on_disk(disk / "file", 1 << 20)
+    residency.set_flags(str(disk))
+    assert pages.resident(disk / "file") == 0
+
+
+def test_what_is_shown_beside_packages_is_the_system_and_the_interpreter():
+    places = residency.shown(Job("pass"))
+    assert "/usr" in places
+    assert any(Path(sys.executable).resolve().is_relative_to(place) for place in places)
 
 
 def test_data_are_read_in_full_before_a_script_runs(disk):

@@ -28,7 +28,7 @@ def cluster():
         yield made
 
 
-def wait_for_all(executor, cluster, seconds=120):
+def wait_for_all(executor, cluster, seconds=600):
     """Until every node of the cluster takes jobs."""
     end = time.monotonic() + seconds
     while sum(member.ready for member in executor._members.values()) < len(cluster.nodes):

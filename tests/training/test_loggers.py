@@ -257,7 +257,7 @@ def test_a_run_that_is_killed_again_and_again_writes_no_step_twice(tmp_path):
         with subprocess.Popen([sys.executable, "-c", command]) as process:
             time.sleep(wait)
             os.kill(process.pid, signal.SIGKILL)
-    subprocess.run([sys.executable, "-c", command], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", command], check=True, timeout=600)
     steps = [step for step, _ in events(folder)["rate/rate"]]
     assert len(steps) == len(set(steps))
     assert steps == sorted(steps)

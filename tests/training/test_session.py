@@ -204,3 +204,11 @@ def test_a_recipe_that_cannot_be_had_leaves_no_folder_behind(recipe, tmp_path):
     with pytest.raises(InputError, match="being wrong"):
         train(replace(recipe, task="diamonds"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_the_record_says_which_engine_draws_the_replies_and_why(tmp_path):
+    pytest.importorskip("torch", reason="needs the agent extra")
+    settings = ["task=digits8x8", "batch=2", "budget.steps=1", "policy.sampling.new_tokens=8", "policy.device=cpu"]
+    with RunLog.open(train("laptop", tmp_path / "run", settings=settings), read_only=True) as log:
+        (told,) = [event.message for event in log.events() if event.kind == "sampling"]
+    assert told == "eager: there is no GPU"

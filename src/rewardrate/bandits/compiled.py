@@ -59,7 +59,7 @@ def is_compiled(function: Callable[..., Any]) -> bool:
 
 
 def cached(dispatcher: Any) -> Any:
-    """Let a cached function be compiled anew when any source of the room has changed."""
+    """Let a cached function be compiled anew when any source of the package has changed."""
     # numba compares the cache's stamp with the file of the outer function alone, although callees were inlined from
     # other files. Its index file is given the stamp of all sources instead; numba then ignores and overwrites what is
     # stale. Without a cache (NUMBA_DISABLE_JIT) there is nothing to stamp.

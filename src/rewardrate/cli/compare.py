@@ -54,7 +54,7 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("--only-report", action="store_true", help="train nothing, write the page of what is there")
     text = "show differences before the plan is complete; the page says so (trains nothing)"
     parser.add_argument("--peek", action="store_true", help=text)
-    text = "go on with a plan that was changed after it was frozen; each change is listed as a deviation"
+    text = "continue with a plan that was changed after it was frozen; each change is listed as a deviation"
     parser.add_argument("--accept-changes", action="store_true", help=text)
     parser.flag_dry_run()
     parser.flag_json()
@@ -128,7 +128,7 @@ def _work(folder: Any, recipe: Any, blocks: Sequence[Any], args: argparse.Namesp
 
 
 class ProgressView:
-    """What the terminal shows while runs go on; without a terminal a line a minute."""
+    """What the terminal shows while runs are under way; without a terminal a line a minute."""
 
     PAUSE_SECONDS = 60.0
 

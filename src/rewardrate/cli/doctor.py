@@ -76,7 +76,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 SOURCE = Path(__file__).parents[1]
 IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+(\w+)", re.MULTILINE)
-OWN_ENVIRONMENT = {"vllm", "verl"}  # they pin versions that ours do not meet
+OWN_ENVIRONMENT = {"vllm": "agent,vllm", "verl": "verl"}  # they pin versions that others of ours do not meet
 PURPOSES = {
     "bandit": "the bandit laboratory",
     "bandit-gpu": "the bandit laboratory on an NVIDIA GPU",
@@ -210,7 +210,7 @@ def is_used(extra: str) -> bool:
 
 @functools.cache
 def own_code(source: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of the modules and rooms below a folder, and of the packages that they import."""
+    """Names of the modules and packages below a folder, and of the packages that they import."""
     modules: set[str] = set()
     imported: set[str] = set()
     for path in source.rglob("*.py"):
@@ -220,7 +220,7 @@ def own_code(source: Path) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _command(extra: str) -> str:
-    python, wanted = shlex.quote(sys.executable), _wanted(extra)
+    python, wanted = shlex.quote(sys.executable), _wanted(OWN_ENVIRONMENT.get(extra, extra))
     if extra in OWN_ENVIRONMENT:
         return f"{python} -m venv .venv-{extra} && .venv-{extra}/bin/pip install {wanted}"
     return f"{python} -m pip install {wanted}"

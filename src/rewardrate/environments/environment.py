@@ -99,7 +99,7 @@ class RunSetup(ABC):
 
 
 class EnvironmentSettings(ABC):
-    """The table [environment] of a recipe, and the door of an environment kind: a frozen dataclass with a field `kind`.
+    """The table [environment] of a recipe, and what registers a kind: a frozen dataclass with a field `kind`.
 
     An installed package offers one as an entry point of the group `rewardrate.environments`, under the kind's name.
     """

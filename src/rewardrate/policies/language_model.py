@@ -61,6 +61,11 @@ class LanguageModelPolicy:
         return self.language.name
 
     @property
+    def engine(self) -> str:
+        """What draws the replies, and why."""
+        return f"{self.sampler.engine}: {self.sampler.why}"
+
+    @property
     def trainable(self) -> bool:
         """Whether there is a learner."""
         return self.learner is not None

@@ -110,7 +110,7 @@ class Sampler:
         self.plain = attends_to_all(causal(model).config)
         if self.plain:
             group_attention(model)
-        self.engine = self._engine()
+        self.engine, self.why = self._engine()
         self._loop: StaticLoop | None = None
 
     @torch.no_grad()
@@ -142,8 +142,8 @@ class Sampler:
             raise InputError("model", self.settings, "its logits are not finite", "go back to an earlier checkpoint")
         return samples
 
-    def _engine(self) -> str:
-        """The engine that `auto` selects; models that need the library's own cache decode eagerly."""
+    def _engine(self) -> tuple[str, str]:
+        """The engine that `auto` selects, and why; models that need the library's own cache decode eagerly."""
         asked = self.settings.engine
         if asked == "vllm":
             raise InputError("sampling.engine", asked, "this is the built-in sampler", "make a VllmSampler")
@@ -151,11 +151,15 @@ class Sampler:
         if asked == "fused" and not can_fuse:
             rule = "it needs a plain Llama or Qwen2 model, a GPU and triton"
             raise InputError("sampling.engine", asked, rule, 'set it to "auto"')
-        if not self.plain or (asked == "auto" and self.device.type != "cuda"):
-            return "eager"
-        if asked == "auto":
-            return "fused" if can_fuse else "graph"
-        return asked
+        if not self.plain:
+            return "eager", "this kind of model needs the cache of its own library"
+        if asked != "auto":
+            return asked, "the recipe asks for it"
+        if self.device.type != "cuda":
+            return "eager", "there is no GPU"
+        if can_fuse:
+            return "fused", "a Llama or Qwen2 model on a GPU: the fastest of ours"
+        return "graph", "kernels of ours are for Llama and Qwen2 models without LoRA; vllm was not compared for others"
 
     def _generate(self, prompts: Sequence[Sequence[int]], uniforms: Tensor, limits: Tensor) -> list[Sample]:
         if self.engine != "eager":

@@ -1,13 +1,14 @@
 """Sampling by vLLM, on the GPU that also learns: the same interface as the built-in sampler.
 
-Weights reach it through a folder: they are written as bf16 safetensors before every batch and reloaded in place; while
-the learner works, vLLM sleeps and leaves it the memory. Only calls that vLLM documents are used; docs/vllm.md lists
-every name, and the version that it was checked against.
+Weights reach it through a folder: they are written as bf16 safetensors before every batch and reloaded in place. vLLM
+sleeps except while it samples, so the learner has the memory. docs/vllm.md lists every name of vLLM that is used, and
+the versions that they were checked against.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import tempfile
 import weakref
@@ -20,11 +21,13 @@ import numpy as np
 import torch
 
 from rewardrate.config import build
-from rewardrate.errors import InputError, MissingExtra
+from rewardrate.errors import InfrastructureError, InputError, MissingExtra
+from rewardrate.policies.models import quiet
 from rewardrate.policies.network import causal
 from rewardrate.policies.sampling import Sample, SamplingSettings, reply_limit
 
 MEMORY = Path("/dev/shm")  # files there never touch a disk
+COLDEST = 0.01  # vLLM raises a lower temperature to this, and says so in its log alone
 
 
 class VllmSampler:
@@ -34,6 +37,8 @@ class VllmSampler:
     when nothing is cut and nothing is penalised; otherwise `logprobs` stays empty.
     """
 
+    engine, why = "vllm", "the recipe asks for it"
+
     def __init__(self, model: Any, settings: SamplingSettings, stops: Sequence[int]) -> None:
         self.model = model
         self.settings = build(SamplingSettings, asdict(settings), "sampling.")
@@ -41,6 +46,9 @@ class VllmSampler:
         if hasattr(model, "get_base_model"):
             rule = "vLLM would have to be given merged weights"
             raise InputError("sampling.engine", "vllm", f"it does not sample from LoRA here: {rule}", 'use "auto"')
+        if self.settings.temperature < COLDEST:
+            rule = f"vLLM draws at no temperature below {COLDEST:g}"
+            raise InputError("sampling.temperature", self.settings.temperature, rule, "for the likeliest, top_k = 1")
         library = _library()
         size = 2 * sum(parameter.numel() for parameter in model.parameters())
         fits = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 * size
@@ -48,7 +56,7 @@ class VllmSampler:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._parameters = library.SamplingParams
         self._write()
-        self._asleep = False
+        self._give_back()
         try:
             self._one(1, 0, 0)  # vLLM has bounds of its own, on penalties for one
             self._engine: Any = library.LLM(
@@ -62,8 +70,15 @@ class VllmSampler:
                 enable_sleep_mode=True,
             )
         except Exception as error:  # its own errors for what it refuses have no common kind outside of it
-            rule = f"vLLM did not start ({' '.join(str(error).split())[:300]})"
-            raise InputError("sampling.engine", "vllm", rule, 'use "auto"') from error
+            told = " ".join(str(error).split())
+            memory = 'change sampling.memory_share, or use "auto"' if "memory" in told.lower() else 'use "auto"'
+            raise InputError("sampling.engine", "vllm", f"vLLM did not start ({told[:300]})", memory) from error
+        self._end = weakref.finalize(self, self._engine.llm_engine.engine_core.shutdown)
+        self._engine.sleep(level=2)  # until the first batch: a checkpoint may be loaded, and the learner wants memory
+
+    def close(self) -> None:
+        """End the engine's process; a sampler that is dropped does so too. A process can hold one engine at a time."""
+        self._end()
 
     @property
     def open(self) -> bool:
@@ -84,11 +99,15 @@ class VllmSampler:
             return []
         asked = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
         parameters = [self._one(len(prompt), seed, row) for row, prompt in enumerate(prompts, first)]
-        self._wake()
         try:
+            self._wake()
             replies = self._engine.generate(asked, parameters, use_tqdm=False)
-        finally:
-            self._sleep()
+            self._engine.sleep(level=2)  # weights and cache are both given up
+        except Exception as error:
+            told = " ".join(str(error).split())[:300]
+            raise InfrastructureError(
+                f"vLLM failed ({type(error).__name__}: {told}); the same command resumes"
+            ) from error
         samples = [self._sample(reply.outputs[0]) for reply in replies]
         if any(math.isnan(logprob) for sample in samples for logprob in sample.drawn_logprobs):
             raise InputError("model", self.settings, "its logits are not finite", "go back to an earlier checkpoint")
@@ -116,18 +135,17 @@ class VllmSampler:
 
     def _wake(self) -> None:
         """Bring the engine back with the weights as they are now."""
-        if not self._asleep:
-            return  # it has just been started from them
         self._write()
+        self._give_back()
         self._engine.wake_up(tags=["weights"])
         self._engine.collective_rpc("reload_weights")
         self._engine.wake_up(tags=["kv_cache"])
         self._engine.reset_prefix_cache()  # what it remembers was computed with other weights
-        self._asleep = False
 
-    def _sleep(self) -> None:
-        self._engine.sleep(level=2)  # weights and cache are both given up
-        self._asleep = True
+    def _give_back(self) -> None:
+        """Return what torch keeps of the GPU for later: the engine has a process, and so an allocator, of its own."""
+        if next(self.model.parameters()).is_cuda:
+            torch.cuda.empty_cache()
 
     @torch.no_grad()
     def _write(self) -> None:
@@ -139,12 +157,17 @@ class VllmSampler:
         half = {name: places[tensor.data_ptr()] for name, tensor in state.items()}  # what is tied stays tied
         try:
             model.set_attn_implementation("sdpa")  # the name of ours is known nowhere else
-            model.save_pretrained(self._folder, state_dict=half)
+            with quiet():
+                model.save_pretrained(self._folder, state_dict=half)
         finally:
             model.set_attn_implementation(ours)
 
 
 def _library() -> Any:
+    """vLLM, without the sampler of FlashInfer: it takes neither seeds nor log-probabilities of what was drawn, so it
+    would never run here, but vLLM compiles its kernels at every first start, for minutes.
+    """
+    os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     try:
         import vllm
     except ImportError:

@@ -105,7 +105,6 @@ class PretrainingStep:
     tokens: int
     "Tokens seen so far, padding not counted."
     learning_rate: float
-    gradient_norm: float
     seconds: float
     "Since the run began."
 
@@ -138,7 +137,7 @@ def pretrain(config: Pretraining, on_step: Callable[[PretrainingStep], None] | N
     try:
         for number, group in islice(enumerate(_grouped(stream, config.accumulate)), done, max(done, last)):
             rate = _set_rate(optimiser, config, number)
-            loss, norm = _learn(model, optimiser, group, config, device)
+            loss = _learn(model, optimiser, group, config, device)
             tokens += sum(int((batch.part > 0).sum()) for batch in group)
             if on_step is not None:
                 on_step(
@@ -147,7 +146,6 @@ def pretrain(config: Pretraining, on_step: Callable[[PretrainingStep], None] | N
                         loss=loss,
                         tokens=tokens,
                         learning_rate=rate,
-                        gradient_norm=norm,
                         seconds=time.perf_counter() - began,
                     )
                 )
@@ -235,10 +233,8 @@ def loss_of(model: Any, batch: TokenBatch, prompt_weight: float, device: torch.d
     return (each * weight).sum(), weight.sum(), each.detach()[answer].sum()
 
 
-def _learn(
-    model: Any, optimiser: Any, group: list[TokenBatch], config: Pretraining, device: torch.device
-) -> tuple[float, float]:
-    """One step on a group of batches. Gives the mean loss of answer tokens and the gradient's norm."""
+def _learn(model: Any, optimiser: Any, group: list[TokenBatch], config: Pretraining, device: torch.device) -> float:
+    """One step on a group of batches. Gives the mean loss of answer tokens."""
     import torch
 
     answers = sum(int((batch.part == 2).sum()) for batch in group)
@@ -251,9 +247,9 @@ def _learn(
             summed, _, answer = loss_of(model, batch, config.prompt_weight, device)
         (summed / total).backward()
         seen += answer
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
     optimiser.step()
-    return float(seen) / answers, float(norm)
+    return float(seen) / answers
 
 
 def _grouped(stream: Iterator[TokenBatch], size: int) -> Iterator[list[TokenBatch]]:

@@ -1,4 +1,4 @@
-"""Estimators as a recipe chooses them: the table [estimator], and the door for those of other packages."""
+"""Estimators as a recipe chooses them: the table [estimator], and how other packages add theirs."""
 
 from __future__ import annotations
 

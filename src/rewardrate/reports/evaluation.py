@@ -95,13 +95,12 @@ def chains(
     *,
     metric: Metric = "reward",
     higher_is_better: bool = True,
-    invalid_limit: float | None = None,
 ) -> Chains:
     """The chains of a run from its columns (`COLUMNS`; `score` and `status` only where they are needed).
 
     Without a column `chain` the chain is the row. Attempts of a chain follow each other by step, then row.
-    An attempt that is not valid uses its measured seconds, or `invalid_limit` if that is given (the time it was charged
-    for). A sandbox failure is not charged and has no value. A bad row raises InputError naming it.
+    An attempt that is not valid uses its measured seconds. A sandbox failure is not charged and has no value. A bad row
+    raises InputError naming it.
     """
     if metric not in get_args(Metric):
         raise InputError(
@@ -114,9 +113,6 @@ def chains(
     valid_N = boolean_column(flags_N)
     value_N = np.where(valid_N, value_N, np.nan)
     check_rows(seconds_N, value_N, valid_N, metric)
-    if invalid_limit is not None:
-        limit = finite("invalid_limit", invalid_limit, lambda number: number > 0, "be finite and positive")
-        seconds_N = np.where(valid_N, seconds_N, limit)
     excluded_N = np.zeros(step_N.size, dtype=bool)
     if "status" in columns:
         excluded_N = np.asarray([status == "sandbox-failure" for status in columns["status"]], dtype=bool)
@@ -241,15 +237,11 @@ class Paired:
 class Comparison(Paired):
     """One task, two arms, the same budgets: what the chains have to show at T."""
 
-    budgets: Array
-    rpg_curves: Array
-    "R x B: mean across chains of each repetition, at each budget."
-    vanilla_curves: Array
     rpg_ends: Array
     "R: what each repetition has to show at T, the mean over budgets 0.8 T to T."
     vanilla_ends: Array
     final: float
-    "T, the last budget: script seconds per chain."
+    "T: script seconds per chain."
     improvement: Interval
     "Relative improvement at T in percent; positive when rpg is better, whichever way the metric points."
     draws: Array
@@ -262,12 +254,10 @@ def compare(
     *,
     value: Value = "current",
     final: float | None = None,
-    every: float | None = None,
-    points: int = 200,
     draws: int = 2000,
     seed: int = 0,
 ) -> Comparison:
-    """Both arms of one task at the same budgets; repetition i of one belongs to repetition i of the other.
+    """Both arms of one task at the same budget; repetition i of one belongs to repetition i of the other.
 
     `final` is T; without it, what all runs have used on average over their chains (`equal_budget`). The value at T is
     the mean over budgets 0.8 T to T. The bootstrap draws repetitions (the same for both arms), then chains inside
@@ -276,8 +266,6 @@ def compare(
     """
     up = _check_pairs(rpg, vanilla)
     final = equal_budget([*rpg, *vanilla]) if final is None else final
-    budgets = budget_grid(final, every=every, points=points)
-    curves = [curve(runs, budgets, value) for runs in (rpg, vanilla)]
     ends = [[run.at_end(final, value) for run in runs] for runs in (rpg, vanilla)]
     parts = [[(np.where(np.isnan(end), 0.0, end), 1.0 - np.isnan(end)) for end in arm] for arm in ends]
     means, drawn = _bootstrap(parts, draws, seed)
@@ -289,9 +277,6 @@ def compare(
         rpg=paired.rpg,
         vanilla=paired.vanilla,
         difference=paired.difference,
-        budgets=budgets,
-        rpg_curves=curves[0],
-        vanilla_curves=curves[1],
         rpg_ends=_mean(np.stack(ends[0])),
         vanilla_ends=_mean(np.stack(ends[1])),
         final=final,

@@ -32,7 +32,7 @@ def inline(figure: Any, name: str) -> str:
     """The figure as one <svg> element; `name` (letters, digits, dashes) keeps its ids apart from other figures'.
 
     Style attributes become plain attributes, known colours become variables of the page (`style.NAMES`), the white
-    ground is left out, and the text is set in the page's own font.
+    background is left out, and the text is set in the page's own font.
     """
     for axis in figure.axes:
         axis.set_facecolor("none")
@@ -76,7 +76,7 @@ def _color(value: str) -> str:
     known = {color.lower(): name for color, name in NAMES.items()}
     value = INK.lower() if value.lower() in BLACK else value.lower()
     if value in ("#ffffff", "white"):
-        return "none"  # the ground is the page's
+        return "none"  # the background is the page's
     return f"var(--{known[value]})" if value in known else value
 
 

@@ -38,7 +38,7 @@ class RunFrames:
 
 
 def load_run(folder: str | Path) -> RunFrames:
-    """Read a run folder, also while the run goes on. InputError where there is none; needs pandas."""
+    """Read a run folder, also while it is being written. InputError where there is none; needs pandas."""
     with RunLog.open(Path(folder), read_only=True) as log, log.snapshot():
         text, about = log.config_text(), log.about()
         attempts, steps, events = log.attempts(), log.steps(), log.events()

@@ -22,7 +22,6 @@ from rewardrate.runlog.encoding import chat_text, numbers_text, pack, shown_repl
 from rewardrate.runlog.reading import Reader
 from rewardrate.runlog.rows import FINAL_EVALUATION, NAME_CHARACTERS, Origin, Recorded, Resumed, check_finite
 
-ROUNDING = 1e-9  # another processor may round the last digits of a rate otherwise
 KEEP = 2  # resume points: should the latest checkpoint be damaged, the one before it still serves
 
 
@@ -333,10 +332,10 @@ class RunLog(Reader):
         if self._rows("SELECT 1 FROM states WHERE step >= ?", (step,)):
             raise InputError("step", step, "it is committed already", "call resume() and continue from there")
         columns = "rate, rate_mean, rate_low, rate_high, rate_count"
-        recorded = RateEstimate(*self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))[0])
-        pairs = zip(dataclasses.astuple(recorded), dataclasses.astuple(rate), strict=True)
-        if not all(math.isclose(one, other, rel_tol=ROUNDING) for one, other in pairs):
-            note = f"step {step} charged {recorded.rate!r}, worked through again {rate.rate!r}"
+        (recorded,) = self._rows(f"SELECT {columns} FROM steps WHERE step = ?", (step,))
+        pairs = zip(recorded, dataclasses.astuple(rate), strict=True)
+        if not all(math.isclose(old, new, rel_tol=1e-9) for old, new in pairs):  # another machine rounds otherwise
+            note = f"step {step} charged {recorded[0]!r}, worked through again {rate.rate!r}"
             self._note(db, "replay-differs", note)
 
     def _spent(self, step: int) -> float:
@@ -430,7 +429,7 @@ class RunLog(Reader):
         values = time.time(), self.last_step(), utf8(kind), utf8(message)
         db.execute("INSERT INTO events (time, step, kind, message) VALUES (?, ?, ?, ?)", values)
 
-    # ---- ground
+    # ---- transactions and parts
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

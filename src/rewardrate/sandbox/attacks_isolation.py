@@ -69,6 +69,45 @@ RESIDENCY: list[Row] = [
         ),
     ),
 ]
+# The kernel's flags of a page, which others' pages have too: counts the "referenced" ones among parts of a mapped file.
+# A page that this process has just touched always counts, one that only a copy of it has in its tables does not.
+FLAGS = (
+    LIBRARY
+    + """
+libc.mmap.restype, step = ctypes.c_void_p, 4 * mmap.PAGESIZE
+def protect(start, length, access): libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(length), access)
+def flagged(file):
+    size = os.fstat(file).st_size // step * step
+    where = libc.mmap(None, ctypes.c_size_t(size), 3, 2, file, ctypes.c_long(0))
+    libc.madvise(ctypes.c_void_p(where), ctypes.c_size_t(size), mmap.MADV_RANDOM)  # looking is no use of a page then
+    for place in range(where, where + size, mmap.PAGESIZE): ctypes.string_at(place, 1)
+    ctypes.memset(where + size - 1, 1, 1)
+    for place in range(where, where + size, 2 * step): protect(place, step, 1)
+    ends = os.pipe()
+    if os.fork() == 0:
+        found, start = set(), 0
+        for line in open('/proc/self/smaps'):
+            words = line.split()
+            if len(words) > 4 and '-' in words[0]: start = int(words[0].split('-')[0], 16)
+            elif words[0] == 'Referenced:' and words[1] != '0': found.add(start)
+        os.write(ends[1], b'%d' % sum(place in found for place in range(where, where + size, step)))
+        os._exit(0)
+    os.wait()
+    libc.munmap(ctypes.c_void_p(where), ctypes.c_size_t(size))
+    return int(os.read(ends[0], 99))
+"""
+)
+FLAGGING: list[Row] = [
+    (
+        "leave a message in the flags of a shared file's pages",
+        FLAGS + "found = []\nfor _ in range(6):\n    found.append(flagged(os.open(DATA + '/long.txt', os.O_RDONLY)))\n"
+        "    open(DATA + '/long.txt', 'rb').read()\nprint('LEAK' if max(found) - min(found) > 4 else 'the same', found)",
+    ),
+    (
+        "clear the flags of shared pages",
+        "open('/proc/self/clear_refs', 'w').write('1')\nprint('LEAK')",
+    ),
+]
 LINKING: list[Row] = [
     (
         "link boxes by a lock on a shared file",
@@ -419,4 +458,4 @@ WORKING: list[Row] = [
         1,
     ),
 ]
-ROWS: list[Row] = [*RESIDENCY, *LINKING, *LEAVING, *HARMING, *HOARDING, *REACHING, *WORKING]
+ROWS: list[Row] = [*RESIDENCY, *FLAGGING, *LINKING, *LEAVING, *HARMING, *HOARDING, *REACHING, *WORKING]

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 # uid+landlock+seccomp at the same time, where the end of a run ends all processes of its slot's user.
 FOLDER = Path(tempfile.gettempdir()) / "rewardrate-cores"
 PAUSE_SECONDS = 0.02
-NOTICE_SECONDS = 30.0  # of waiting, until whoever waits is told for whom
+NOTICE_SECONDS = 30.0  # of waiting, until a warning says which process has the cores
 
 
 def usable() -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 Status = Literal["ok", "error", "timeout", "memory", "killed", "sandbox-failure"]
 Clock = Literal["wall", "cpu", "warm"]
@@ -51,6 +51,13 @@ class Result:
     "What `priced_seconds` are seconds of."
     runs: int = 1
     "How many times it was run for this measurement."
+
+    @classmethod
+    def failure(cls, why: str, clock: Clock, level: str = "") -> Self:
+        """The sandbox failed; the script is not charged."""
+        return cls(
+            "sandbox-failure", 0.0, 0.0, 0, stdout="", stderr="", files={}, message=why, level=level, clock=clock
+        )
 
     @property
     def priced_seconds(self) -> float:

@@ -211,19 +211,7 @@ def _mounted_below(folder: str) -> bool:
 
 def failure(job: Job, level: Level, why: str) -> Result:
     """The sandbox failed; the script is not charged."""
-    clock = job.clock or "wall"
-    return Result(
-        status="sandbox-failure",
-        seconds=0.0,
-        cpu_seconds=0.0,
-        peak_memory_bytes=0,
-        stdout="",
-        stderr="",
-        files={},
-        message=why,
-        level=level.name,
-        clock=clock,
-    )
+    return Result.failure(why, job.clock or "wall", level.name)
 
 
 def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: int, ran_out: bool, over: int) -> Result:
@@ -242,37 +230,22 @@ def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: in
     except Exception as error:
         report.found["started"] = True
         why = f"its report cannot be read ({type(error).__name__}: {error})"
+    limits = job.limits
     if ran_out:  # it took even the init's memory
         return _unmeasured(
-            status="memory",
-            report=report,
-            job=job,
-            level=level,
-            peak=peak,
-            message=f"it used more than {job.limits.memory_bytes:,} bytes",
+            "memory", report, job, level, peak=peak, message=f"it used more than {limits.memory_bytes:,} bytes"
         )
     if report.stopped == "output":
         return _unmeasured(
-            status="killed",
-            report=report,
-            job=job,
-            level=level,
-            peak=peak,
-            message=f"it printed more than {job.limits.output_bytes:,} bytes",
+            "killed", report, job, level, peak=peak, message=f"it printed more than {limits.output_bytes:,} bytes"
         )
     if not report.found.get("started") or report.lost_launcher:
         return failure(job, level, str(why))
-    return _unmeasured(
-        status="killed",
-        report=report,
-        job=job,
-        level=level,
-        peak=peak,
-        message=f"it ran, but could not be measured: {why}",
-    )
+    why = f"it ran, but could not be measured: {why}"
+    return _unmeasured("killed", report, job, level, peak=peak, message=why)
 
 
-def _unmeasured(status: Status, report: Report, job: Job, level: Level, peak: int, message: str) -> Result:
+def _unmeasured(status: Status, report: Report, job: Job, level: Level, *, peak: int, message: str) -> Result:
     """A script that was started and whose end was not observed: by every clock it costs the limit."""
     limit, streams = job.limits.seconds, (report.out.text(), report.err.text())
     return Result(status, limit, limit, peak, *streams, {}, message, level=level.name, clock=job.clock or "wall")

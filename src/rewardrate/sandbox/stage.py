@@ -81,6 +81,7 @@ class Stage:
         self.data.chmod(0o755)
         self.answers.write_text(f"id,y\n1,{self.secret}\n")
         (self.data / "train.csv").write_text("id,x\n1,2\n")
+        (self.data / "long.txt").write_bytes(bytes(1 << 20))
         (self.other / "secret.txt").write_text(self.secret)
         self._package()
         os.environ["REWARDRATE_STAGE_KEY"] = self.secret

@@ -239,18 +239,7 @@ class Work:
             self.faults += 1
             self._waiting.appendleft(running.index)
             return
-        clock = self._jobs[running.index].clock or "wall"
-        failure = Result(
-            status="sandbox-failure",
-            seconds=0.0,
-            cpu_seconds=0.0,
-            peak_memory_bytes=0,
-            stdout="",
-            stderr="",
-            files={},
-            message=why,
-            clock=clock,
-        )
+        failure = Result.failure(why, self._jobs[running.index].clock or "wall")
         self._finish(running.index, result or failure)
 
     def _give_up(self) -> None:

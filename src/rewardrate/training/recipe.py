@@ -95,7 +95,7 @@ class Slots:
             raise InputError("sandbox.executor", self.executor, "there is none", remedy)
 
     def make(self) -> Executor:
-        """The executor, empty. Others than the pool are found by name, so that no room above this one is imported."""
+        """The executor, empty. Others than the pool are found by name: no package above this one is imported."""
         if self.executor == "pool":
             return Pool(self.slots, clock=self.clock, repeats=self.repeats)
         found = registry.load(EXECUTORS, "sandbox.executor")[self.executor]

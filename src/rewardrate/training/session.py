@@ -62,6 +62,8 @@ def train(
             executor.on_event = log.note
             if isinstance(policy, EndpointPolicy):
                 policy.keep_replies(folder / REPLIES)
+            if engine := getattr(policy, "engine", ""):
+                log.note("sampling", engine)
             if recipe.price == "horizon" and recipe.budget.script_seconds is None and not log.steps():
                 log.note("price", NO_DEADLINE)
             pricer = recipe.make_pricer(environment)

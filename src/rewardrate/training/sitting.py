@@ -1,7 +1,7 @@
 """The blocks of a comparison that one machine works through until its time is over, each run in a process of its own.
 
 The processes end with this one, however it ends, and the same command resumes: a run folder survives a kill at any
-moment, complete runs are not repeated, and a block goes on only from the start that it began with.
+moment, complete runs are not repeated, and a block is resumed only from the start that it began with.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class Sitting:
         self.digest = start_digest(names[0]) if names else f"name:{getattr(policy, 'model', '')}"
 
     def _check_start(self, block: TaskBlock) -> None:
-        """Refuse to go on with a block from another start than it began with: its arms could not be compared."""
+        """Refuse to resume a block from another start than it began with: its arms could not be compared."""
         notes, place = self.folder.notes(block), self.folder.block(block)
         for arm in self.plan.arms:
             known = str(notes.get(arm, {}).get("start", "a start that nobody noted"))

@@ -25,7 +25,7 @@ def tables(numbers):
     rows = pd.DataFrame({"id": DRAWS.permutation(10 * N)[: 2 * N], "noise": DRAWS.normal(size=2 * N)})
     rows["strong"] = DRAWS.normal(size=2 * N)
     rows["word"] = DRAWS.choice(["red", "green", "blue"], size=2 * N)
-    rows["y"] = 10 * rows["strong"] + 3 * rows["noise"]
+    rows["y"] = 10 * rows["strong"] + 3 * rows["noise"] + DRAWS.normal(0, 0.5, size=2 * N)
     if not numbers:
         rows["y"] = np.where(rows["y"] + DRAWS.normal(0, 2, size=2 * N) > 0, "yes", "no")
     return rows[:N].reset_index(drop=True), rows[N:].reset_index(drop=True)
@@ -69,6 +69,11 @@ LABELS = {
     "a coded word": lambda y: pd.Series(np.where(y == "yes", "kz", "qa")),
     "one row in two hundred wrong": lambda y: code(y) ^ (np.arange(len(y)) % 200 == 0),
     "part of a name": lambda y: pd.Series([f"img_{n:05d}_{word[0]}.png" for n, word in enumerate(y)]),
+    "a space at the end": lambda y: pd.Series([f"w{n}" + " " * (word == "yes") for n, word in enumerate(y)]),
+    "the case of a letter": lambda y: pd.Series(["qQ"[word == "yes"] + f"{n:x}z" for n, word in enumerate(y)]),
+    "the last decimal": lambda y: (DRAWS.normal(size=len(y)).round(2) + 0.001 + 0.002 * code(y)).round(3),
+    "odd and even": lambda y: 2 * DRAWS.permutation(10**5)[: len(y)] + code(y),
+    "what is missing": lambda y: np.where(y == "yes", np.nan, DRAWS.normal(size=len(y))),
     "intervals": lambda y: 10.0 * code(y) + DRAWS.random(len(y)),
 }
 
@@ -95,6 +100,17 @@ def test_a_column_that_gives_labels_away_is_found(task, tmp_path, way, everywher
     ((name, said),) = failed(made(task, tmp_path, train, test))
     assert name == "no column gives y away"
     assert "test.csv: leak" in said
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_columns_that_add_up_to_the_answer_are_found(task, tmp_path, numbers):
+    train, test = tables(numbers)
+    for table in (train, test):
+        first = DRAWS.normal(0, 20, N)
+        table["one"] = first
+        table["other"] = (table["y"] if numbers else (table["y"] == "yes").astype(float)) - first
+    ((name, said),) = failed(made(task, tmp_path, train, test))
+    assert (name, said) == ("no column gives y away", "test.csv: a sum of its columns explains 100.0% of it")
 
 
 @pytest.mark.parametrize("numbers", [True, False])

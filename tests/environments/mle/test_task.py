@@ -139,7 +139,7 @@ def with_grader(task, place, body):
     copy = place / task.id
     shutil.copytree(task.folder, copy)
     (copy / "grade.py").write_text("import os, sys, time\n\ndef grade(submission, answers):\n" + body)
-    return replace(load(str(copy), data=task.public.parents[2]), grading_seconds=5.0)
+    return replace(load(str(copy), data=task.public.parents[2]), grading_seconds=10.0 if "sleep" in body else 60.0)
 
 
 ODD = "    odd = submission['benign'].max() > 5\n"

@@ -135,11 +135,11 @@ def test_code_that_hangs_is_stopped(run, name):
     start = time.monotonic()
     with pytest.raises(TooSlow, match=r"more than 0\.5 s"):
         run(name, seconds=0.5)
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 60
     assert run("add", 1, 2) == 3
 
 
-def gone(process, seconds=20.0):
+def gone(process, seconds=60.0):
     """Whether a process ends within so many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -156,7 +156,7 @@ def test_what_it_started_goes_with_it(run, tmp_path):
     note = tmp_path / "pid"
     assert run("add", 1, 2) == 3  # the process is there
     with pytest.raises(TooSlow):
-        run("breeds", str(note), seconds=3.0)
+        run("breeds", str(note), seconds=6.0)
     assert gone(int(note.read_text()))
 
 
@@ -188,7 +188,7 @@ def test_errors_come_back_as_they_are(run):
 
 def test_what_it_prints_is_kept_off_standard_output(file):
     code = f"{START}TaskCode(Path({str(file)!r}), 'say')()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert (done.stdout, done.stderr) == ("", "to be heard\n")
 
 

@@ -76,6 +76,13 @@ def row(script, score, **changes):
     return validation.Measured(script, score=score, **{**values, **changes})
 
 
+def test_data_of_a_package_of_which_nothing_is_hidden_fail(task):
+    assert all(check.passed for check in validation.check_hiding(task))
+    bare = replace(task, source=replace(task.source, package="scikit-learn", hide=()))
+    (found,) = [check for check in validation.check_hiding(bare) if not check.passed]
+    assert "nothing of scikit-learn is" in found.found
+
+
 def test_a_score_that_is_not_reproduced_fails(task):
     good = [
         row("02_logistic", 0.995, report=0.994),

@@ -154,7 +154,7 @@ CHEATS = {
     "the launcher killed": (
         [("            start = time.perf_counter()\n        if last:", "            start = time.perf_counter()\n"
           "            os.kill(os.getppid(), 9)\n            time.sleep(1)\n        if last:")],
-        "crash", "SIGKILL",
+        "error", "SIGKILL",
     ),
     "validation every 30 steps": ([("VAL_EVERY = 20", "VAL_EVERY = 30")], "cadence-violation", "step 30"),
     "trained on the validation tokens": (
@@ -228,9 +228,9 @@ def test_no_cheat_around_the_launcher_gets_a_valid_better_score(race):
 
 
 def is_believed(honest, race):
-    assert (honest.status, honest.valid, honest.steps, honest.crossed) == ("valid", True, 60, True), honest.message
+    assert (honest.status, honest.valid, honest.steps, honest.crossed) == ("ok", True, 60, True), honest.message
     assert abs(honest.printed_loss - honest.public_loss) < race.loss_tolerance
-    assert honest.val_loss != honest.printed_loss
+    assert honest.score != honest.printed_loss
     assert honest.level.startswith("namespaces")
 
 
@@ -238,9 +238,9 @@ def gain(name, verdict, honest):
     """What a cheat got that it should not have, or a verdict that is not the documented one; empty when neither."""
     _, status, words = CHEATS[name]
     if status is None:
-        better = verdict.valid and verdict.val_loss < honest.val_loss - LUCK
-        return f"{verdict.val_loss} is better than {honest.val_loss}" if better or not verdict.charged else ""
-    kept = (verdict.status, verdict.valid, verdict.val_loss, verdict.crossed) == (status, False, None, False)
+        better = verdict.valid and verdict.score < honest.score - LUCK
+        return f"{verdict.score} is better than {honest.score}" if better or not verdict.charged else ""
+    kept = (verdict.status, verdict.valid, verdict.score, verdict.crossed) == (status, False, None, False)
     return "" if kept and words in verdict.message else f"{verdict.status}: {verdict.message}"
 
 
@@ -248,7 +248,7 @@ def nothing_is_kept(first, second):
     assert first.valid
     assert second.valid
     assert "FOUND" not in first.output + second.output
-    assert second.val_loss == pytest.approx(first.val_loss, abs=1e-6)
+    assert second.score == pytest.approx(first.score, abs=1e-6)
 
 
 def test_two_processes_must_add_up_what_each_has_seen(race):
@@ -257,6 +257,6 @@ def test_two_processes_must_add_up_what_each_has_seen(race):
     code = cheated(race.baseline, [("    dist.all_reduce(total)\n", "    total *= world\n")])
     with Pool(repeats=0) as pool:
         honest, cheat = Referee(two, pool).run([race.baseline, code])
-    assert (honest.status, honest.steps) == ("valid", 60), honest.message + honest.output
+    assert (honest.status, honest.steps) == ("ok", 60), honest.message + honest.output
     assert cheat.status == "reevaluation-mismatch"
     assert "it printed val_loss" in cheat.message

@@ -19,7 +19,7 @@ from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import Pool
 from wild_server import wild
 
-QUICK = {"retries": 0, "first_wait_seconds": 0.01, "timeout_seconds": 0.5}
+QUICK = {"retries": 0, "first_wait_seconds": 0.01, "timeout_seconds": 20.0}
 
 
 @pytest.fixture(scope="module")
@@ -148,24 +148,27 @@ def test_a_process_that_ends_while_scripts_run_has_paid_for_no_reply_in_vain(rul
 
 
 def verdict(status, valid, loss, seconds=30.0):
-    return Verdict(status, valid, loss, loss, False, seconds, 60, "told", "out", cpu_seconds=3.0, contaminated=True)
+    more = {"output": "out", "cpu_seconds": 3.0, "contaminated": True, "printed_loss": loss}
+    return Verdict(valid, 0.0, loss, seconds, "told", status, "code", **more)
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "valid", "reward", "charged"),
+    ("given", "reward", "charged"),
     [
-        (verdict("valid", True, 4.5), "ok", True, 5.5, True),
-        (verdict("timeout", True, 4.5, 40.0), "timeout", True, 5.5, True),
-        (verdict("timeout", False, None, 40.0), "timeout", False, 0.0, True),
-        (verdict("crash", False, None), "error", False, 0.0, True),
-        (verdict("cadence-violation", False, 4.0), "cadence-violation", False, 0.0, True),
-        (verdict("reevaluation-mismatch", False, 4.0), "reevaluation-mismatch", False, 0.0, True),
-        (verdict("infrastructure", False, None), "sandbox-failure", False, 0.0, False),
+        (verdict("ok", True, 4.5), 5.5, True),
+        (verdict("timeout", True, 4.5, 40.0), 5.5, True),
+        (verdict("timeout", False, None, 40.0), 0.0, True),
+        (verdict("error", False, None), 0.0, True),
+        (verdict("cadence-violation", False, 4.0), 0.0, True),
+        (verdict("reevaluation-mismatch", False, 4.0), 0.0, True),
+        (verdict("sandbox-failure", False, None), 0.0, False),
     ],
 )
-def test_every_verdict_has_its_outcome(rules, given, status, valid, reward, charged):
-    outcome = speedrun(rules).outcome("code", given)
-    assert (outcome.status, outcome.valid, outcome.reward, outcome.charged) == (status, valid, reward, charged)
+def test_every_verdict_is_an_outcome_that_gets_its_reward(rules, given, reward, charged):
+    outcome = speedrun(rules).rewarded(given)
+    assert (outcome.reward, outcome.charged) == (reward, charged)
+    assert (outcome.status, outcome.valid, outcome.code) == (given.status, given.valid, "code")
+    assert (outcome.trains, outcome.rank_key is None) == ((True, False) if given.valid else (None, True))
     assert (outcome.message, outcome.output, outcome.cpu_seconds, outcome.contaminated) == ("told", "out", 3.0, True)
 
 
@@ -173,10 +176,10 @@ def test_the_better_of_two_attempts_is_the_one_the_race_would_take(rules):
     made = speedrun(rules)
 
     def key(loss, seconds):
-        given = dataclasses.replace(verdict("valid", True, loss), seconds=seconds)
-        found = made.outcome("code", given)
+        given = dataclasses.replace(verdict("ok", True, loss), seconds=seconds)
+        found = made.rewarded(given)
         assert Seed("s", "code", Record(True, loss, seconds)).outcome(made.rewards).rank_key == found.rank_key
         return found.rank_key
 
     assert key(4.9, 20.0) > key(4.9, 30.0) > key(5.3, 1.0)
-    assert made.outcome("code", verdict("crash", False, None)).rank_key is None
+    assert made.rewarded(verdict("error", False, None)).rank_key is None

@@ -5,7 +5,7 @@ import pytest
 from rewardrate.environments.speedrun import race
 from rewardrate.environments.speedrun.hardware import Hardware
 from rewardrate.environments.speedrun.implementer import DirectImplementer, EndpointImplementer, ImplementerSettings
-from wild_server import Cut, Huge, Slow, wild
+from wild_server import PATIENCE, SHORT, Cut, Huge, Slow, wild
 
 RACE = race.load("nanogpt-mini")
 MACHINE = Hardware("a processor", 2)
@@ -28,7 +28,7 @@ def server():
 
 
 def asking(server, **changes):
-    quick = {"retries": 1, "first_wait_seconds": 0.01, "timeout_seconds": 0.5, "parallel": 1}
+    quick = {"retries": 1, "first_wait_seconds": 0.01, "timeout_seconds": PATIENCE, "parallel": 1}
     return EndpointImplementer(RACE, ImplementerSettings(server.url, "coder", **{**quick, **changes}), MACHINE)
 
 
@@ -71,20 +71,20 @@ def test_a_refused_edit_is_fed_back_and_tried_again_at_most_three_times(server):
 
 OUTCOMES = {
     "no such thing": ("NO_SPEC", "format", "NO_SPEC"),
-    "wrong edits": (block("nothing like it", "b"), "infrastructure", "no-match"),
-    "empty": ("", "infrastructure", "no-block"),
-    "broken python": (block("lr = 0.1", "lr = ("), "infrastructure", "syntax"),
+    "wrong edits": (block("nothing like it", "b"), "sandbox-failure", "no-match"),
+    "empty": ("", "sandbox-failure", "no-block"),
+    "broken python": (block("lr = 0.1", "lr = ("), "sandbox-failure", "syntax"),
     "touches validation": (block("val_loss:{lr:.4f}", "val_loss:{1:.4f}"), "edit", "validation-touched"),
-    "slow": (Slow(GOOD), "infrastructure", "endpoint"),
-    "busy": (429, "infrastructure", "endpoint"),
-    "broken": (500, "infrastructure", "endpoint"),
-    "malformed": (b'{"choices": [', "infrastructure", "endpoint"),
-    "no completion": (b"[]", "infrastructure", "endpoint"),
-    "huge": (Huge(17 << 20), "infrastructure", "endpoint"),
-    "cut": (Cut(GOOD), "infrastructure", "endpoint"),
-    "wrong key": (401, "infrastructure", "endpoint"),
-    "prompt too long": (413, "infrastructure", "prompt-refused"),
-    "enormous edit": (block("lr = 0.1", "x = 1\n" * 100_000), "infrastructure", "too-long"),
+    "slow": (Slow(GOOD), "sandbox-failure", "endpoint"),
+    "busy": (429, "sandbox-failure", "endpoint"),
+    "broken": (500, "sandbox-failure", "endpoint"),
+    "malformed": (b'{"choices": [', "sandbox-failure", "endpoint"),
+    "no completion": (b"[]", "sandbox-failure", "endpoint"),
+    "huge": (Huge(17 << 20), "sandbox-failure", "endpoint"),
+    "cut": (Cut(GOOD), "sandbox-failure", "endpoint"),
+    "wrong key": (401, "sandbox-failure", "endpoint"),
+    "prompt too long": (413, "sandbox-failure", "prompt-refused"),
+    "enormous edit": (block("lr = 0.1", "x = 1\n" * 100_000), "sandbox-failure", "too-long"),
 }
 
 
@@ -92,7 +92,8 @@ OUTCOMES = {
 def test_an_endpoint_that_keeps_misbehaving_has_its_documented_outcome(server, monkeypatch, how, fault, reason):
     monkeypatch.setenv("SOME_KEY", KEY)
     server.always = how
-    made = one(asking(server, key_variable="SOME_KEY"))
+    patience = SHORT if isinstance(how, Slow) else PATIENCE
+    made = one(asking(server, key_variable="SOME_KEY", timeout_seconds=patience))
     assert (made.fault, made.reason, made.code) == (fault, reason, "")
     assert made.message
     assert KEY not in repr(made), "no key in any record"
@@ -101,13 +102,14 @@ def test_an_endpoint_that_keeps_misbehaving_has_its_documented_outcome(server, m
 @pytest.mark.parametrize("how", [Slow(GOOD), 429, 500, b"<html>", Cut(GOOD)], ids=["slow", "429", "500", "html", "cut"])
 def test_trouble_that_passes_costs_nothing(server, how):
     server.script = [how]
-    assert one(asking(server)).code == PARENT.replace("0.1", "0.2")
+    patience = 3.0 if isinstance(how, Slow) else PATIENCE
+    assert one(asking(server, timeout_seconds=patience)).code == PARENT.replace("0.1", "0.2")
 
 
 def test_one_bad_row_loses_none_of_the_others(server):
     server.script = [GOOD, *[block("nothing like it", "b")] * 3, GOOD]
     made = asking(server).implement([SPEC, SPEC, "no spec here", SPEC], [PARENT] * 4)
-    assert [row.fault for row in made] == ["", "infrastructure", "format", ""]
+    assert [row.fault for row in made] == ["", "sandbox-failure", "format", ""]
     assert asking(server).implement([], []) == []
 
 

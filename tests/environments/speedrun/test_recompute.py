@@ -92,6 +92,15 @@ class Neighbours(Bigram):
         return self.table[tokens] + self.table[tokens.roll(1, 0)]
 
 
+class Successor(Bigram):
+    """At the last place of a window: one of the first tokens in the call, for the window after it is among them."""
+
+    def forward(self, tokens):
+        first = torch.zeros(VOCABULARY).index_add(0, tokens[:, 0], torch.ones(tokens.size(0)))
+        last = (torch.arange(tokens.size(1)) == tokens.size(1) - 1)[None, :, None]
+        return self.table[tokens] + torch.where(last, first.clamp(max=1) - 1, 0.0) * 3
+
+
 def saved(module, path, shape=(BATCH, LENGTH), extra=None):
     with torch.no_grad():
         program = torch.jit.trace(module, torch.zeros(shape, dtype=torch.int64), check_trace=False)
@@ -126,6 +135,18 @@ def test_looking_ahead_is_seen(tmp_path, tokens):
 
 def test_looking_at_other_windows_of_the_call_is_seen(tmp_path, tokens):
     assert SavedModel(saved(Neighbours(), tmp_path / "m.pt"), "cpu").leak(tokens, COUNT, 256, seed=3) > 0.1
+
+
+def test_looking_for_the_next_window_is_seen_where_one_call_holds_them_all(tmp_path):
+    """Its first token stands in every call and is replaced in none of the probes after a place."""
+    count, length = 64 * 4, 4
+    rows = torch.randint(0, VOCABULARY - 1, (64, length), generator=torch.Generator().manual_seed(3))
+    rows[:, 0] %= 3  # so that first tokens say something
+    data = torch.cat([rows.reshape(-1), torch.zeros(1, dtype=torch.int64)])
+    for module, seen in ((Bigram, False), (Successor, True)):
+        model = SavedModel(saved(module(), tmp_path / "model.pt", (64, length)), "cpu")
+        worst = max(model.leak(data, count, 64, seed) for seed in range(3))
+        assert (worst > 1e-3) is seen
 
 
 def test_more_probes_than_windows_look_at_every_window_again(tmp_path):

@@ -59,10 +59,10 @@ def test_every_recorded_log_gets_its_documented_verdict(name, race):
     (verdict,) = Referee(race, executor).run(["pass"])
     assert verdict.status == status
     assert words in verdict.message
-    good = status == "valid" or (status == "timeout" and "validation loss" in words)
+    good = status == "ok" or (status == "timeout" and "validation loss" in words)
     assert verdict.valid is good
-    assert (verdict.val_loss is not None) is good
-    assert verdict.crossed is (good and verdict.val_loss <= race.target_loss)
+    assert (verdict.score is not None) is good
+    assert verdict.crossed is (good and verdict.score <= race.target_loss)
     assert verdict.charged is (ending != "sandbox-failure")
 
 
@@ -75,7 +75,7 @@ def test_the_clock_is_the_sandbox_s_with_a_floor_and_the_printed_time_is_only_re
 def test_what_failed_on_our_side_is_tried_once_more(race):
     executor = Replay(result("sandbox-failure", b""), result("ok", recorded.output("an honest run")))
     ((place, verdict),) = Referee(race, executor).stream(["pass"])
-    assert (place, verdict.status) == (0, "valid")
+    assert (place, verdict.status) == (0, "ok")
     assert len(executor.jobs) == 2
 
 
@@ -123,13 +123,13 @@ def proc(tmp_path, monkeypatch):
 KILLED = "Signal 9 (SIGKILL) received by PID 7"
 LITTLE, MUCH = 2**30, 6 * 2**30
 STARVED = {  # (ending, output, stderr, peak, kills of the kernel meanwhile, KiB left before), the verdict
-    "killed by the kernel": (("error", b"", "", LITTLE, 1, 2**20), "infrastructure"),
-    "its main process too": (("killed", b"", "", LITTLE, 1, 2**20), "infrastructure"),
-    "only its own word for it": (("error", b"", KILLED, LITTLE, 0, 2**20), "crash"),
-    "killed by itself": (("killed", b"", KILLED, LITTLE, 0, 2**20), "crash"),
-    "killed for taking more than its share": (("memory", b"", "", MUCH, 1, 2**20), "crash"),
-    "on a machine with enough": (("error", b"", KILLED, LITTLE, 1, 2**34), "crash"),
-    "after it had started": (("error", recorded.output("an honest run"), KILLED, LITTLE, 1, 2**20), "crash"),
+    "killed by the kernel": (("error", b"", "", LITTLE, 1, 2**20), "sandbox-failure"),
+    "its main process too": (("killed", b"", "", LITTLE, 1, 2**20), "sandbox-failure"),
+    "only its own word for it": (("error", b"", KILLED, LITTLE, 0, 2**20), "error"),
+    "killed by itself": (("killed", b"", KILLED, LITTLE, 0, 2**20), "error"),
+    "killed for taking more than its share": (("memory", b"", "", MUCH, 1, 2**20), "error"),
+    "on a machine with enough": (("error", b"", KILLED, LITTLE, 1, 2**34), "error"),
+    "after it had started": (("error", recorded.output("an honest run"), KILLED, LITTLE, 1, 2**20), "error"),
 }
 
 
@@ -142,7 +142,7 @@ def test_a_short_machine_excuses_what_its_kernel_killed_at_start_up_and_nothing_
     assert verdict.status == status
     elsewhere = Starving(proc, kills, one, one, local=False)
     (verdict,) = Referee(race, elsewhere).run(["pass"])
-    assert verdict.status == "crash", "the memory of this machine says nothing of another"
+    assert verdict.status == "error", "the memory of this machine says nothing of another"
 
 
 class Recording(Pool):
@@ -215,7 +215,7 @@ def test_the_gpus_of_this_machine_say_nothing_of_attempts_that_run_elsewhere(rac
         Referee(race, executor)
     monkeypatch.setattr(devices, "gpu_devices", lambda: ("/dev/null",))
     verdicts = Referee(race, executor).run(["pass", "pass"])
-    assert [verdict.status for verdict in verdicts] == ["valid", "crash"]
+    assert [verdict.status for verdict in verdicts] == ["ok", "error"]
 
 
 def test_changed_shards_void_the_attempt_and_are_charged_only_where_a_script_can_change_them(race):
@@ -226,10 +226,10 @@ def test_changed_shards_void_the_attempt_and_are_charged_only_where_a_script_can
             return super().run(jobs)
 
     honest = recorded.output("an honest run")
-    for level, status in (("namespaces", "infrastructure"), ("limits", "tampered-data")):
+    for level, status in (("namespaces", "sandbox-failure"), ("limits", "tampered-data")):
         executor = Changes(*2 * [result("ok", honest, level=level)])
         (verdict,) = Referee(race, executor).run(["pass"])
-        assert (verdict.status, verdict.valid, verdict.val_loss) == (status, False, None)
+        assert (verdict.status, verdict.valid, verdict.score) == (status, False, None)
         again = Referee(race, executor)
         shards.write(race.public / "kjv_val_000000.bin", np.arange(150, dtype=np.uint16))
         with pytest.raises(InfrastructureError, match="have changed since the race began"):
@@ -249,7 +249,7 @@ def test_output_beyond_all_measure_is_not_read(race):
 def test_what_is_kept_of_the_output_does_nothing_to_a_terminal(race):
     printed = recorded.output("an honest run") + b"\n\x1b[2J\x07bye\n"
     (verdict,) = Referee(race, Replay(result("ok", printed))).run(["pass"])
-    assert verdict.status == "valid"
+    assert verdict.status == "ok"
     assert "\ufffd[2J\ufffdbye\n" in verdict.output
 
 

@@ -29,7 +29,8 @@ class Judge:
         self.asked.append(code)
         self.numbers += numbers
         loss = 3.2 + 0.001 * len(self.asked)
-        return [Verdict("valid", True, loss, loss, True, 50.0 + len(self.asked), 375, "fine", public_loss=loss)]
+        more = {"printed_loss": loss, "public_loss": loss, "crossed": True, "steps": 375}
+        return [Verdict(True, 0.0, loss, 50.0 + len(self.asked), "fine", "ok", code, **more)]
 
 
 @pytest.fixture
@@ -71,10 +72,10 @@ def test_rounds_go_over_all_seeds_and_everything_is_written(judge, tmp_path):
 
 
 def test_our_own_faults_leave_a_seed_s_record_as_it_was(judge, tmp_path):
-    judge.run = lambda codes, numbers: [Verdict("infrastructure", False, None, None, False, 0.1, 0, "busy")]
+    judge.run = lambda codes, numbers: [Verdict(False, 0.0, None, 0.1, "busy", "sandbox-failure", "")]
     (row, _) = rescore(judge, SEEDS, tmp_path / "out", 1)
     assert row.seed.record == SEEDS[0].record
-    assert cells(row)["status"] == "infrastructure"
+    assert cells(row)["status"] == "sandbox-failure"
 
 
 def test_a_folder_without_seeds_is_refused(judge, tmp_path):

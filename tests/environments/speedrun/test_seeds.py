@@ -13,8 +13,8 @@ GOOD = Seed("a_good", "x = 1\n", Record(valid=True, loss=3.27, seconds=60.0, mes
 BAD = Seed("b_bad", "y = 2\n", Record(about="it crashes"))
 
 
-def verdict(loss, seconds, status="valid"):
-    return Verdict(status, status == "valid", loss, loss, False, seconds, 5, f"took {seconds}")
+def verdict(loss, seconds, status="ok"):
+    return Verdict(status == "ok", 0.0, loss, seconds, f"took {seconds}", status, "")
 
 
 def test_a_folder_of_records_reads_back_as_it_was_written(tmp_path):
@@ -61,8 +61,8 @@ def test_re_timing_takes_means_and_one_failure_makes_a_seed_invalid():
     again = retimed(GOOD, [verdict(3.2, 50.0), verdict(3.3, 70.0)], "here").record
     assert (again.valid, again.loss, again.seconds, again.runs) == (True, pytest.approx(3.25), 60.0, 2)
     assert (again.message, again.machine) == ("took 70.0", "here")
-    assert not retimed(GOOD, [verdict(3.2, 50.0), verdict(None, 1.0, "crash")], "here").record.valid
-    assert retimed(GOOD, [verdict(None, 1.0, "infrastructure")], "here") == GOOD, "our own fault says nothing of it"
+    assert not retimed(GOOD, [verdict(3.2, 50.0), verdict(None, 1.0, "error")], "here").record.valid
+    assert retimed(GOOD, [verdict(None, 1.0, "sandbox-failure")], "here") == GOOD, "our own fault says nothing of it"
 
 
 SHIPPED = {

@@ -15,11 +15,11 @@ RACE = load("nanogpt-mini", changes={"target_loss": 3.28})
 
 
 def valid(loss, seconds=60.0):
-    return Verdict("valid", True, loss, loss, loss <= 3.28, seconds, 375, "fine")
+    return Verdict(True, 0.0, loss, seconds, "fine", "ok", "", printed_loss=loss, crossed=loss <= 3.28)
 
 
-FAULT = Verdict("infrastructure", False, None, None, False, 0.1, 0, "no")
-CRASH = Verdict("crash", False, None, None, False, 3.0, 0, "no")
+FAULT = Verdict(False, 0.0, None, 0.1, "no", "sandbox-failure", "")
+CRASH = Verdict(False, 0.0, None, 3.0, "no", "error", "")
 
 
 def test_the_p_value_is_that_of_the_one_sided_t_test():
@@ -74,7 +74,7 @@ def test_a_script_is_run_as_often_as_asked():
 
     claimed = repeated(Fixed(), "pass", 4)
     assert len(claimed.verdicts) == 4
-    assert len({verdict.val_loss for verdict in claimed.verdicts}) == 4
+    assert len({verdict.score for verdict in claimed.verdicts}) == 4
     for runs in (0, True, 1.5):
         with pytest.raises(InputError, match="whole number of at least 1"):
             repeated(Fixed(), "pass", runs)

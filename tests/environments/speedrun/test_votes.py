@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rewardrate.environments.speedrun import race, votes
 from rewardrate.environments.speedrun.hardware import Hardware
 from rewardrate.environments.speedrun.votes import ModelJudge, Vote, VoteSettings, count, read
-from wild_server import Cut, Huge, Slow, wild
+from wild_server import PATIENCE, SHORT, Cut, Huge, Slow, wild
 
 RACE = race.load("nanogpt-mini")
 INTACT = '{"verdict": "intact", "reason": "pipeline preserved"}'
@@ -24,7 +24,7 @@ def server():
 
 
 def judge(server, **changes):
-    quick = {"retries": 1, "first_wait_seconds": 0.01, "timeout_seconds": 0.5, "parallel": 1}
+    quick = {"retries": 1, "first_wait_seconds": 0.01, "timeout_seconds": PATIENCE, "parallel": 1}
     return ModelJudge(RACE, VoteSettings(server.url, "judge", **{**quick, **changes}), Hardware("a processor", 2))
 
 
@@ -53,7 +53,9 @@ def test_any_modified_refuses_whatever_the_others_say(server):
 def test_no_usable_vote_is_not_charged_and_shows_no_key(server, monkeypatch, how):
     monkeypatch.setenv("SOME_KEY", KEY)
     server.always = how
-    (ruling,) = judge(server, key_variable="SOME_KEY").judge(["x = 1"])
+    (ruling,) = judge(
+        server, key_variable="SOME_KEY", timeout_seconds=SHORT if isinstance(how, Slow) else PATIENCE
+    ).judge(["x = 1"])
     assert ruling.ruling == "no-vote"
     assert "no usable vote" in ruling.reason
     assert KEY not in repr(ruling)

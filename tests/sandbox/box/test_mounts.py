@@ -25,7 +25,7 @@ s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); socket.create_connect
 def test_inside_there_is_a_small_read_only_world_with_loopback_and_two_processes():
     if not sys.platform.startswith("linux") or "namespaces" not in levels.try_isolation().level.name:
         pytest.skip("needs namespaces")
-    result = run(LOOK, Limits(seconds=5, cores=1, memory_bytes=2**28))
+    result = run(LOOK, Limits(seconds=30, cores=1, memory_bytes=2**28))
     root, names, processes, last = result.stdout.splitlines()
     assert result.status == "ok", result.stderr
     shown = {target.split("/")[1] for _, target in job_template.python_mounts(sys.executable)}
@@ -43,7 +43,7 @@ def test_an_interpreter_that_lives_below_tmp_is_not_covered_by_the_boxes_own():
     try:
         os.chmod(folder, 0o755)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-        result = run("print('here')", Limits(seconds=5, cores=1, memory_bytes=2**28), python=f"{folder}/bin/python")
+        result = run("print('here')", Limits(seconds=30, cores=1, memory_bytes=2**28), python=f"{folder}/bin/python")
         assert (result.status, result.stdout) == ("ok", "here\n"), result.message
     finally:
         shutil.rmtree(folder)

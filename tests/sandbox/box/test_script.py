@@ -18,7 +18,7 @@ print(resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIM
 def test_what_the_script_starts_with():
     if not sys.platform.startswith("linux") or "namespaces" not in levels.try_isolation().level.name:
         pytest.skip("needs namespaces")
-    result = run(LOOK, Limits(seconds=5, cores=1, memory_bytes=2**28, processes=77))
+    result = run(LOOK, Limits(seconds=30, cores=1, memory_bytes=2**28, processes=77))
     assert result.status == "ok", result.stderr
     capabilities, identity, limits = result.stdout.splitlines()
     assert capabilities == "0000000000000000 0000000000000000 1 2"

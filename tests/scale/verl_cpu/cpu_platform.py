@@ -1,6 +1,6 @@
 """For tests alone: stock verl on a machine without a GPU. verl loads this in every process (VERL_USE_EXTERNAL_MODULES).
 
-Its registries take a platform and a rollout engine; four things they do not reach are put right below.
+Its registries take a platform and a rollout engine; what they do not reach is put right below.
 """
 
 import contextlib
@@ -127,17 +127,5 @@ def _one_backend(backend=None, *args, **kwargs):
 
 torch.distributed.init_process_group = _one_backend
 
-# 2. It loads every critic with flash attention, whatever its config says.
-_load = transformers.AutoModelForTokenClassification.from_pretrained.__func__
-
-
-def _plain_attention(cls, *args, **kwargs):
-    if kwargs.get("attn_implementation") == "flash_attention_2":
-        kwargs["attn_implementation"] = "sdpa"
-    return _load(cls, *args, **kwargs)
-
-
-transformers.AutoModelForTokenClassification.from_pretrained = classmethod(_plain_attention)
-
-# 3. FSDP pins memory for the reference model, which needs an accelerator.
+# 2. FSDP pins memory for the reference model, which needs an accelerator.
 torch.Tensor.pin_memory = lambda self, *args, **kwargs: self

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
 from rewardrate.config import AtLeast
-from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup
+from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup, measured
 from rewardrate.environments.mle import messages, prompts
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.folder import BENCH, load
@@ -125,24 +125,8 @@ class MachineLearning(Environment):
 
     def judge(self, code: str, result: Result, split: Split = "reward") -> Outcome:
         """Status, score, reward and message of one run. Valid: exit code 0, graded, and better than doing nothing."""
-        seconds = max(FLOOR_SECONDS, result.priced_seconds)
-        outcome = Outcome(
-            valid=False,
-            reward=0.0,
-            score=None,
-            seconds=seconds,
-            message=result.message,
-            status=result.status,
-            code=code,
-            clock=result.clock,
-            wall_seconds=result.seconds,
-            cpu_seconds=result.cpu_seconds,
-            peak_memory_bytes=result.peak_memory_bytes,
-            level=result.level,
-            contaminated=result.contaminated,
-            trains=trains(code),
-            output=(result.stdout + result.stderr)[-OUTPUT_CHARACTERS:],
-        )
+        output = (result.stdout + result.stderr)[-OUTPUT_CHARACTERS:]
+        outcome = replace(measured(result, code), trains=trains(code), output=output)
         if result.status == "error":
             return replace(outcome, message=messages.crash(code, result.stderr, result.exit_code))
         if result.status != "ok":

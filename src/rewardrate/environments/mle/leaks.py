@@ -4,7 +4,9 @@ A column leaks if it alone predicts the answers almost perfectly on rows that th
 fitted on train.csv where that has the column, and on half of the test rows with their answers, so that a column that
 train.csv lacks is found too. A prediction is the answer of the nearest known value (or of the same word), so that
 copies, codes and transforms of the answer are found alike. Parts of words are columns too, and so are remainders of
-ids and places: an id like `cat-0017` is an answer, and so is one whose odd numbers are one class.
+ids and places: an id like `cat-0017` is an answer, and so is one whose odd numbers are one class. So are the first and
+the last character of every value (a digit, a space, an n of nan) and how many it has. And the sum of all columns of
+numbers, with weights, must not be the answer to the last digits: `registered` and `casual` riders add up to `count`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ TEST_ROWS, TRAIN_ROWS = 4_000, 8_000  # that columns are tried on
 FEW_LABELS = 50  # so many different numbers are labels
 SHORT_WORDS = 80  # characters; longer texts are sentences, whose parts are no codes
 WORD_PARTS = re.compile(r"[^\W\d_]+|\d+")
+EXACTLY = 0.999_99  # of the answers' variation that a weighted sum of columns may explain: above it is arithmetic
+MOST_SUMMED = 200  # columns that are added up
 REMAINDERS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 100)
 ORDER = "the order of its rows"
 
@@ -55,6 +59,7 @@ def _skills(task: Task, label: str, train: Any, tables: dict[str, Any]) -> Itera
     across = _Answers(known[label], answers) if known is not None and label in known.columns else None
     for file, table in tables.items():
         rows = _in_order(table, key, task.form.ids)
+        best = 0.0
         for column in () if rows is None else rows.columns:
             is_id = column in (key, ORDER)
             from_train = across is not None and column in known.columns and column != label
@@ -63,7 +68,10 @@ def _skills(task: Task, label: str, train: Any, tables: dict[str, Any]) -> Itera
                 ways = [within.skill(values[half], values[~half], smooth=not is_id)]
                 if across is not None and part in trained:
                     ways.append(across.skill(trained[part], values))
+                best = max(best, *ways)
                 yield max(ways), f"{file}: {part}"
+        if rows is not None and best <= min(MOST_SKILL.values()):
+            yield _sum_skill(rows.iloc[some], answers, half), f"{file}: a sum of its columns"
 
 
 def _in_order(table: Any, key: str, ids: tuple[str, ...]) -> Any:
@@ -96,6 +104,26 @@ def _parts(name: str, values: Any, is_id: bool) -> Iterator[tuple[str, Any]]:
             for place in (*range(min(4, int(split.map(len).min()))), -1):
                 part = split.map(lambda parts, at=place: parts[at] if parts else "")
                 yield f"{name}, part {place}", part.astype(float) if part.map(str.isdecimal).all() else part
+    if not is_id and values.nunique() > len(values) // 20:  # of fewer values the column itself tells as much
+        words = _words(values)
+        yield f"{name}, first character", words.str[:1]
+        yield f"{name}, last character", words.str[-1:]
+        yield f"{name}, length", words.map(len)
+
+
+def _sum_skill(rows: Any, answers: Any, half: Any) -> float:
+    """1 where a weighted sum of the columns of numbers is the answer (or says of every label whether it is), else 0."""
+    import pandas as pd
+
+    table = rows.select_dtypes(["number", "bool"]).drop(columns=ORDER, errors="ignore").iloc[:, :MOST_SUMMED]
+    known = np.nan_to_num(table.to_numpy(dtype=float), posinf=0.0, neginf=0.0)
+    if known.shape[1] < 2 or half.sum() < 2 * known.shape[1] + 20:  # too few rows to tell arithmetic from chance
+        return 0.0
+    numbers = _are_numbers(answers)
+    truth = answers.to_numpy(dtype=float)[:, None] if numbers else pd.get_dummies(_words(answers)).to_numpy(dtype=float)
+    scaled = np.c_[(known - known.mean(0)) / np.maximum(known.std(0), 1e-12), np.ones(len(known))]
+    guess = scaled[~half] @ np.linalg.lstsq(scaled[half], truth[half], rcond=None)[0]
+    return float(_explained(guess.ravel(), truth[~half].ravel()) > EXACTLY)
 
 
 # ---------------------------------------------------------------- how much a column explains

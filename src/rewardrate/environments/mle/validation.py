@@ -275,9 +275,12 @@ def prepare_and_check(task: Task) -> Iterator[Check]:
 
 
 def check_hiding(task: Task) -> Iterator[Check]:
-    """Every path of `source.hide` exists here: one that does not hides nothing."""
+    """Every path of `source.hide` exists here: one that does not hides nothing. Data of a package must be hidden."""
     missing = missing_paths(task)
     yield Check("hidden paths exist", not missing, ", ".join(missing or task.source.hide) or "none")
+    if task.source.package and not task.source.hide:
+        remedy = "scripts can read its data there: list them below `source.hide`"
+        yield Check("what the data are made from is hidden", False, f"nothing of {task.source.package} is; {remedy}")
 
 
 def check_leaks(task: Task) -> Iterator[Check]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, Status, collect
+from rewardrate.attempt import FLOOR_SECONDS, SANDBOX_FAILURE, Message, Outcome, Parent, Status, collect
 from rewardrate.config import AtLeast
 from rewardrate.environments.environment import (
     Environment,
@@ -36,9 +36,6 @@ from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.environments.speedrun.votes import ModelJudge, VoteSettings
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import Executor
-
-STATUSES: dict[str, Status] = {"valid": "ok", "crash": "error", "infrastructure": "sandbox-failure"}
-"The referee's words for what the record calls by another; the others are the same."
 
 UNREACHED = ("endpoint", "prompt-refused")
 MESSAGE_CHARACTERS = 300  # of what a parent came to, in the prompt that shows it
@@ -142,7 +139,7 @@ class Speedrun(Environment):
         """
         codes = [self.race.baseline if one is None else one.code for one in parents or [None] * len(replies)]
         made = self._implementer.implement(replies, codes)
-        asked = [one for one in made if one.asked or one.fault == "infrastructure"]  # the others never reached a model
+        asked = [one for one in made if one.asked or one.fault == SANDBOX_FAILURE]  # the others never reached a model
         _someone_answered([one.message for one in asked if one.reason in UNREACHED], len(asked))
         left = []
         for place, one in enumerate(made):
@@ -170,7 +167,7 @@ class Speedrun(Environment):
         if codes:
             with contextlib.closing(self.referee.stream(codes, numbers=numbers)) as ended:
                 for place, verdict in ended:
-                    yield place, self.outcome(codes[place], verdict)
+                    yield place, self.rewarded(verdict)
 
     def known_solutions(self, folder: Path) -> list[KnownSolution]:
         """The run's seeds. From here on replies of implementer and judge are kept in the run's folder too."""
@@ -196,30 +193,16 @@ class Speedrun(Environment):
         """The script once more, with another random seed: the best of many had luck with its own."""
         return self.run([code], numbers=[FIRST_NUMBER - 1])[0]
 
-    def outcome(self, code: str, verdict: Verdict) -> Outcome:
-        """A verdict as an outcome; its reward is L_ref - L, without bonuses: they never enter the rate.
+    def rewarded(self, verdict: Verdict) -> Outcome:
+        """The verdict with its reward: L_ref - L, without bonuses, which never enter the rate.
 
         Valid attempts are ranked by the race's own objective, whatever the arm.
         """
-        valid = verdict.valid and verdict.val_loss is not None
-        seconds = max(FLOOR_SECONDS, verdict.seconds)
-        return Outcome(
-            valid=valid,
-            reward=self.rewards.earned(verdict.val_loss) if valid and verdict.val_loss is not None else 0.0,
-            score=verdict.val_loss,
-            seconds=seconds,
-            message=verdict.message,
-            status=STATUSES.get(verdict.status, verdict.status),  # type: ignore[arg-type]
-            code=code,
-            wall_seconds=verdict.wall_seconds,
-            cpu_seconds=verdict.cpu_seconds,
-            peak_memory_bytes=verdict.peak_memory_bytes,
-            level=verdict.level,
-            contaminated=verdict.contaminated,
-            trains=True if valid else None,
-            output=verdict.output,
-            rank_key=self.rewards.vanilla(verdict.val_loss, seconds, valid=True) if valid else None,
-        )
+        loss = verdict.score
+        if not verdict.valid or loss is None:
+            return verdict
+        rank_key = self.rewards.vanilla(loss, verdict.seconds, valid=True)
+        return replace(verdict, reward=self.rewards.earned(loss), trains=True, rank_key=rank_key)
 
     def _static(self, parent: str, code: str) -> Outcome | None:
         """The static judge's refusal, if it has one."""
@@ -288,7 +271,7 @@ class RaceSetup(RunSetup):
 def _not_implemented(made: Implemented) -> Outcome | None:
     if not made.fault:
         return None
-    return _refusal("sandbox-failure" if made.fault == "infrastructure" else made.fault, made.message)
+    return _refusal(made.fault, made.message)
 
 
 def _refusal(status: Status, message: str, code: str = "") -> Outcome:

@@ -24,7 +24,7 @@ from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.replies import PaidReplies
 from rewardrate.environments.speedrun.specification import NO_SPEC, NoSpecification, Specification, read
 
-Fault = Literal["", "format", "edit", "infrastructure"]
+Fault = Literal["", "format", "edit", "sandbox-failure"]
 
 
 @dataclass(frozen=True)
@@ -112,15 +112,15 @@ class EndpointImplementer:
             return self._asked(wanted, parent, stop)
         except Refused as refusal:
             words = f"the implementer does not answer: {refusal}"
-            return Implemented(fault="infrastructure", reason="prompt-refused", message=words)
+            return Implemented(fault="sandbox-failure", reason="prompt-refused", message=words)
         except GivenUp:
             words = "the implementer cannot be had: it has failed another row for good"
-            return Implemented(fault="infrastructure", reason="endpoint", message=words)
+            return Implemented(fault="sandbox-failure", reason="endpoint", message=words)
         except Exception as error:
             stop.set()
             known = isinstance(error, EndpointError)
             words = f"the implementer cannot be had: {error if known else type(error).__name__}"
-            return Implemented(fault="infrastructure", reason="endpoint", message=words)
+            return Implemented(fault="sandbox-failure", reason="endpoint", message=words)
 
     def _asked(self, wanted: Specification, parent: str, stop: threading.Event) -> Implemented:
         first = prompts.implementation(self.race, parent, wanted, self.hardware)
@@ -137,7 +137,7 @@ class EndpointImplementer:
                 messages = [*first, *prompts.again(text[:60_000], str(why))]
                 continue
             return Implemented(edited.code, changed_lines=edited.changed_lines, asked=attempt)
-        blame: Fault = "edit" if refusal.reason == "validation-touched" else "infrastructure"
+        blame: Fault = "edit" if refusal.reason == "validation-touched" else "sandbox-failure"
         words = f"no acceptable edit in {self.settings.attempts} attempts; the last one: {refusal}"
         return Implemented(fault=blame, reason=refusal.reason, message=words, asked=self.settings.attempts)
 

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
-from rewardrate.attempt import FLOOR_SECONDS
+from rewardrate.attempt import FLOOR_SECONDS, SANDBOX_FAILURE, Status
 from rewardrate.environments.speedrun import data, devices, logs, messages, reevaluation, splits
 from rewardrate.environments.speedrun.copies import hidden_paths
 from rewardrate.environments.speedrun.race import Race, default_data
 from rewardrate.environments.speedrun.reevaluation import Claim, LossFinding
-from rewardrate.environments.speedrun.verdict import Status, Verdict
+from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import Executor, Job, Limits, Pool, Result, cores, levels
 
@@ -100,11 +100,11 @@ class Referee:
             verdicts.update({place: found for place in places if (found := self._overloaded(codes[place]))})
             fit = [place for place in places if place not in verdicts]
             verdicts.update(zip(fit, self._judged([tries[place] for place in fit]), strict=True))
-            again = [place for place in fit if verdicts[place].status == "infrastructure"]
+            again = [place for place in fit if not verdicts[place].charged]
             if again:
                 verdicts.update(zip(again, self._judged([tries[place] for place in again]), strict=True))
             for place in places:
-                yield place, verdicts.pop(place)
+                yield place, replace(verdicts.pop(place), code=codes[place])
 
     def _overloaded(self, code: str) -> Verdict | None:
         """The refusal of a script that carries more than code: weights, or the text. Its file is all it brings along.
@@ -116,16 +116,7 @@ class Referee:
             return None
         most = f"at most {self.race.script_bytes:,} (script_bytes)"
         words = f"the script carries {carried:,} bytes (its file, compressed), and {most} are allowed: it must train"
-        return Verdict(
-            status="modified",
-            valid=False,
-            val_loss=None,
-            printed_loss=None,
-            crossed=False,
-            seconds=FLOOR_SECONDS,
-            steps=0,
-            message=words,
-        )
+        return _unrun("modified", words)
 
     def at_once(self) -> int:
         """Attempts whose verdicts come together: as many as a pool runs side by side, so that a kill loses no others.
@@ -211,20 +202,21 @@ class Referee:
         status, message = self._by_log(attempt, result, log)
         final = log.final
         verdict = Verdict(
-            status=status,
             valid=False,
-            val_loss=None,
-            printed_loss=final.loss if final else None,
-            crossed=False,
+            reward=0.0,
+            score=None,
             seconds=max(FLOOR_SECONDS, result.seconds),
-            steps=final.step if final else 0,
             message=message,
+            status=status,
+            code="",
             output=_output(result),
             wall_seconds=result.seconds,
             cpu_seconds=result.cpu_seconds,
             peak_memory_bytes=result.peak_memory_bytes,
             level=result.level,
             contaminated=result.contaminated,
+            printed_loss=final.loss if final else None,
+            steps=final.step if final else 0,
             printed_seconds=final.train_ms / 1000 if final else None,
         )
         if message or final is None:
@@ -254,13 +246,13 @@ class Referee:
         """
         race, timed_out = self.race, result.status == "timeout"
         if result.status == "sandbox-failure":
-            return "infrastructure", f"the sandbox failed: {result.message}"
+            return SANDBOX_FAILURE, f"the sandbox failed: {result.message}"
         if result.status not in ("ok", "timeout"):
             excuse = self._excuse(attempt, result) if not log.validations else ""
             if excuse:
-                return "infrastructure", f"it could not start: {excuse}"
-            return "crash", messages.crash(result.stderr, result.message)
-        status: Status = "timeout" if timed_out else "valid"
+                return SANDBOX_FAILURE, f"it could not start: {excuse}"
+            return "error", messages.crash(result.stderr, result.message)
+        status: Status = "timeout" if timed_out else "ok"
         if len(result.files.get(OUTPUT, b"")) > OUTPUT_BYTES or OUTPUT not in result.files:
             why = result.refused.get(OUTPUT, f"more than {OUTPUT_BYTES:,} bytes")
             return "timeout" if timed_out else "parse-failure", f"its output was not readable: {why}"
@@ -306,7 +298,7 @@ class Referee:
 
     def _believed(self, verdict: Verdict, finding: LossFinding) -> Verdict:
         if finding.failure:
-            return replace(verdict, status="infrastructure", message=finding.failure)
+            return replace(verdict, status=SANDBOX_FAILURE, message=finding.failure)
         verdict = replace(verdict, public_loss=finding.open_loss)
         if finding.problem or finding.believed is None:
             return replace(verdict, status="reevaluation-mismatch", message=finding.problem)
@@ -317,15 +309,17 @@ class Referee:
         printed = loss if verdict.printed_loss is None else verdict.printed_loss
         words = messages.success(self.race, loss, printed, verdict.seconds, timed_out=timed_out)
         crossed = loss <= self.race.target_loss
-        return replace(verdict, valid=True, val_loss=loss, crossed=crossed, message=words)
+        return replace(verdict, valid=True, score=loss, crossed=crossed, message=words)
 
     def _tampered(self, verdict: Verdict) -> Verdict:
         """The shards are not what they were. In a box no script can do that; without one it may have been this one."""
         words = f"the shards in {self.race.prepared} have changed"
         ran_at = levels.NAMED.get(verdict.level)
         if ran_at is not None and not ran_at.can.protects_files:
-            return replace(verdict, status="tampered-data", valid=False, val_loss=None, crossed=False, message=words)
-        return replace(_fault(words), seconds=verdict.seconds, output=verdict.output, level=verdict.level)
+            return replace(verdict, status="tampered-data", valid=False, score=None, crossed=False, message=words)
+        return replace(
+            _unrun(SANDBOX_FAILURE, words), seconds=verdict.seconds, output=verdict.output, level=verdict.level
+        )
 
 
 def checkpoint(step: int) -> str:
@@ -348,17 +342,8 @@ def _repeats(codes: Sequence[str]) -> list[int]:
     return found
 
 
-def _fault(words: str) -> Verdict:
-    return Verdict(
-        status="infrastructure",
-        valid=False,
-        val_loss=None,
-        printed_loss=None,
-        crossed=False,
-        seconds=FLOOR_SECONDS,
-        steps=0,
-        message=words,
-    )
+def _unrun(status: Status, words: str) -> Verdict:
+    return Verdict(valid=False, reward=0.0, score=None, seconds=FLOOR_SECONDS, message=words, status=status, code="")
 
 
 def _output(result: Result) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rewardrate.attempt import SANDBOX_FAILURE
 from rewardrate.environments.speedrun import seeds, significance
 from rewardrate.environments.speedrun.data import split_name
 from rewardrate.environments.speedrun.race import Race
@@ -126,7 +127,7 @@ def cells(row: RescoredSeed) -> dict[str, str]:
         "p_below_target": "" if claimed.p_value is None else f"{claimed.p_value:.2g}",
         "crossed": "yes" if claimed.crossed else "no",
         "disturbed": str(sum(verdict.contaminated for verdict in counted)),
-        "status": last.status if last else "infrastructure",
+        "status": last.status if last else SANDBOX_FAILURE,
         "about": row.seed.record.about,
     }
 

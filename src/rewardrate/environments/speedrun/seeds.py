@@ -180,7 +180,7 @@ def retimed(seed: Seed, verdicts: Sequence[Verdict], machine: str) -> Seed:
     counted = [verdict for verdict in verdicts if verdict.charged]
     if not counted:
         return seed
-    losses = [verdict.val_loss for verdict in counted if verdict.val_loss is not None]
+    losses = [verdict.score for verdict in counted if verdict.score is not None]
     record = replace(
         seed.record,
         valid=all(verdict.valid for verdict in counted) and len(losses) == len(counted),

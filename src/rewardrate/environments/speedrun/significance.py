@@ -50,7 +50,7 @@ def p_below(losses: Sequence[float], target: float) -> float:
 def together(race: Race, verdicts: Sequence[Verdict]) -> Claimed:
     """Several verdicts on one script as one. A single run crosses by itself: the paper repeats nothing."""
     counted = tuple(verdict for verdict in verdicts if verdict.charged)
-    losses = [verdict.val_loss for verdict in counted if verdict.valid and verdict.val_loss is not None]
+    losses = [verdict.score for verdict in counted if verdict.valid and verdict.score is not None]
     seconds = [verdict.seconds for verdict in counted if verdict.valid]
     p_value = p_below(losses, race.target_loss) if len(losses) > 1 else None
     whole = bool(counted) and len(losses) == len(counted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import resource
 import socket
 import struct
@@ -27,7 +28,9 @@ MOUNT_SETATTR, OPENAT2, LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 442, 
 CAPSET = {"x86_64": 126, "aarch64": 91}
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
+PAGE, LAST_BIT = resource.getpagesize(), bytes(byte & 1 for byte in range(256))
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
 _own_limits = threading.Lock()
 
 
@@ -114,6 +117,27 @@ def open_beneath(folder: int, name: str, flags: int) -> int:
     """openat2(2): `name` inside `folder`, no symlink anywhere, no other mount, no way out."""
     how = ctypes.create_string_buffer(struct.pack("QQQ", flags | os.O_CLOEXEC, 0, 1 | 2 | 4 | 8), 24)
     return syscall(OPENAT2, folder, ctypes.c_char_p(os.fsencode(name)), how, 24)
+
+
+def in_memory(file: int) -> list[tuple[int, int]]:
+    """Parts (start, end) of an open file that are in memory; none if it is not ours to know."""
+    state = os.fstat(file)
+    size, pages = state.st_size, -(-state.st_size // PAGE)
+    if pages == 0 or os.geteuid() not in (0, state.st_uid):
+        return []
+    said = ctypes.create_string_buffer(pages)
+    readable, private = 1, 2
+    words = (ctypes.c_size_t(size), readable, private, ctypes.c_int(file), ctypes.c_long(0))
+    where = _libc.mmap(None, *words)
+    if where == ctypes.c_void_p(-1).value:
+        raise _error("mmap")
+    try:
+        if _libc.mincore(ctypes.c_void_p(where), ctypes.c_size_t(size), said) != 0:
+            raise _error("mincore")
+    finally:
+        _libc.munmap(ctypes.c_void_p(where), ctypes.c_size_t(size))
+    there = said.raw.translate(LAST_BIT)
+    return [(part.start() * PAGE, part.end() * PAGE) for part in re.finditer(rb"\x01+", there)]
 
 
 def send_descriptors(line: socket.socket, word: bytes, descriptors: Sequence[int]) -> None:

@@ -74,6 +74,12 @@ def _build(config: dict[str, Any], owner: str) -> None:
     kernel.mount("none", "/", "", kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | safe)
 
 
+def close_proc() -> None:
+    """Nothing below /proc can be written to: clear_refs would change flags of pages that every box is shown."""
+    flags = kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEV | kernel.NO_EXEC
+    kernel.mount("none", "/proc", "", flags)
+
+
 def _bind(source: str, target: str) -> str:
     target = ROOT + target
     if os.path.isdir(source):

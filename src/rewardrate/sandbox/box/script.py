@@ -8,7 +8,7 @@ import resource
 import time
 from typing import Any, NoReturn
 
-from rewardrate.sandbox.box import kernel, landlock, seccomp, tree, warm
+from rewardrate.sandbox.box import kernel, landlock, mounts, seccomp, tree, warm
 
 PROC = ("/proc", "/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/devices/system/node")  # loky reads them
 
@@ -24,6 +24,8 @@ def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
         _limit(config)
         os.sched_setaffinity(0, config["cores"])
         _most_killable()
+        if can.own_mounts:
+            mounts.close_proc()
         if config["drop_uid"]:
             kernel.drop_bounding_set()
             os.setgroups([])

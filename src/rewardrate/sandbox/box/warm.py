@@ -12,6 +12,7 @@ import builtins
 import contextlib
 import gc
 import importlib
+import itertools
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from typing import Any, NoReturn
 
 from rewardrate.sandbox.box import kernel
 
+STEP = 1 << 20
 PACKAGE = "rewardrate"  # which a script must import anew
 
 
@@ -36,7 +38,22 @@ def preload(names: list[str]) -> list[str]:
             skipped.append(name)
     gc.collect()
     gc.freeze()  # what is here now is never garbage: a script's collections need not look at it
+    _set_flags()
     return skipped
+
+
+def _set_flags() -> None:
+    """Set the flags "referenced" and "active" of every page of our memory, by looking at each three times.
+
+    Scripts share these pages and see the flags in /proc/self/smaps: one could set them as a message to the next.
+    """
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+        places = [line.split()[0].split("-") for line in file if line.split()[1][0] == "r" and "[v" not in line]
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        for _, (start, end) in itertools.product(range(3), places):
+            for place in range(int(start, 16), int(end, 16), STEP):
+                with contextlib.suppress(OSError):  # what was given back meanwhile
+                    os.pread(memory.fileno(), min(STEP, int(end, 16) - place), place)
 
 
 def become(
