@@ -34,8 +34,8 @@ NAV: list[tuple[str, str | list[str]]] = [
         [
             "docs/tutorial/README.md",
             "docs/tutorial/1-your-own-loop.md",
-            "docs/notebooks/price-your-environment.ipynb",
             "docs/tutorial/2-your-environment.md",
+            "docs/notebooks/price-your-environment.ipynb",
             "docs/tutorial/3-the-agent.md",
             "docs/notebooks/read-a-run.ipynb",
             "docs/tutorial/4-a-larger-model.md",
@@ -183,7 +183,8 @@ def navigation() -> list[dict[str, object]]:
         if title == "Reference":
             below[1:1] = [{name: f"reference/{page}"} for name, page in reference.navigation()]
         if title == "Results":
-            below += [str(place(path)) for path in sorted((ROOT / "results").glob("*/README.md"), reverse=True)]
+            found = sorted((ROOT / "results").glob("*/README.md"), reverse=True)
+            below += [{path.parent.name[len("2026-11-16-") :].replace("-", " "): str(place(path))} for path in found]
         entries.append({title: below})
     return entries
 
