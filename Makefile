@@ -20,7 +20,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[dev,docs,report,agent,bandit,ray,trl,tensorboard,wandb,mlflow,gym]'
+	$(BIN)/python -m pip install --quiet -e '.[dev,report,agent,bandit,ray,trl,tensorboard,wandb,mlflow,gym]'
 	@touch $@ $(VENV)/.demo
 
 # Pages are tested in a real browser. It is installed where that may be done; elsewhere those tests are skipped, and make says so.

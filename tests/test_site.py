@@ -42,7 +42,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The built site, by path below it: its pages."""
-    pytest.importorskip("zensical", reason="zensical is not installed: pip install 'rewardrate[docs]', or make test")
+    pytest.importorskip("zensical", reason="zensical is not installed: pip install 'rewardrate[dev]', or make test")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, DOCS / "make_site.py", "--out", folder / "site", "--keep", folder / "build"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -80,7 +80,7 @@ def test_a_link_to_a_missing_page_or_heading_stops_the_build(tmp_path):
         "```text\n[a](nowhere.md)\n```\n[b](index.md#cite)",
         [ROOT / "README.md"],
     )
-    pytest.importorskip("zensical", reason="zensical is not installed: pip install 'rewardrate[docs]', or make test")
+    pytest.importorskip("zensical", reason="zensical is not installed: pip install 'rewardrate[dev]', or make test")
     for text, code in (("# Here\n\n[a](#here)\n", 0), ("# Here\n\n[a](#there)\n", 1)):
         (tmp_path / "pages" / "theme").mkdir(parents=True, exist_ok=True)
         (tmp_path / "pages" / "index.md").write_text(text)
@@ -148,7 +148,7 @@ def test_every_public_name_is_explained(name):
 
 
 def test_the_notebooks_run(tmp_path):
-    pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'rewardrate[docs]', or make test")
+    pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'rewardrate[dev]', or make test")
     for arm in ("rpg", "vanilla"):
         made_run.make(tmp_path / "runs" / "demo" / arm, arm=arm, steps=6, batch=8)
     command = [sys.executable, DOCS / "make_notebooks.py", "--folder", tmp_path, "--out", tmp_path]
