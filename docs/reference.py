@@ -208,9 +208,9 @@ def signature(name: str, thing: Callable[..., Any]) -> str:
     found = re.sub(r"(: |-> )'([^']*)'", r"\1\2", found).replace("(self, ", "(").replace("(self)", "()")
     found = re.sub(r"<factory>|<object object at 0x\w+>", "...", found)
     found = re.sub(r"\b(?:rewardrate|numpy|collections|pathlib|typing)(?:\.\w+)*\.(?=\w)", "", found)
-    line = f"{name}{found}"
+    line = f"{name}{found.removesuffix(' -> None') if inspect.isclass(thing) else found}"
     if len(line) > 100:
-        inside, _, result = found[1:].rpartition(")")
+        inside, _, result = line[len(name) + 1 :].rpartition(")")
         line = f"{name}(\n    " + ",\n    ".join(split_arguments(inside)) + f",\n){result}"
     return f"```python\n{line}\n```"
 

@@ -68,7 +68,8 @@ def test_the_paper_map_points_at_functions_that_exist():
 
 
 def test_the_glossary_lists_every_word_once():
-    words = re.findall(r"^\| ([a-z][\w -]*) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)[1:]
+    words = re.findall(r"^\| ([a-z][\w -]*) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    words = [word for word in words if word != "word"]  # the head of each table
     assert len(words) == len(set(words)) > 25
 
 
