@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= runs/demo$(if $(QUICK),-quick)
 
-.PHONY: help demo quick test test-deep check ready bench docs clean
+.PHONY: help demo quick test test-deep check ready bench docs site clean
 
 help:            ## say what can be made
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,5 +69,8 @@ bench: $(VENV)/.test           ## speed, as ratios measured side by side
 docs: $(VENV)/.test            ## remake the figures and tables that the docs show, then check every link
 	$(BIN)/python docs/build.py
 
+site: $(VENV)/.test            ## the documentation as pages that open from disk: site/index.html
+	$(BIN)/python docs/make_site.py
+
 clean:                         ## remove the virtual environment and caches
-	rm -rf $(VENV) $(VERL) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist
+	rm -rf $(VENV) $(VERL) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist site

@@ -22,15 +22,6 @@ from rewardrate.cli.main import VERBS, main
 from rewardrate.environments.mle.folder import load, shipped
 from rewardrate.environments.mle.lite import table as lite_table
 from rewardrate.environments.mle.preparation import prepare
-from rewardrate.reports.bandit_tables import (
-    horizon_table,
-    pairs,
-    selected_table,
-    tally_table,
-    verdict_table,
-    versus_table,
-)
-from rewardrate.reports.bandits import Study
 from rewardrate.reports.rates import changepoint_table, draw_changepoint, over_pricing_table
 from rewardrate.reports.tasks import draw as draw_task
 from rewardrate.reports.tasks import draw_all, score_table
@@ -40,7 +31,7 @@ from rewardrate.theory.check import CheckConfig, check_theory
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "results").rglob("*.md")])
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "results").rglob("*.md")])
 
 
 def help_pages() -> str:
@@ -83,28 +74,9 @@ def tasks() -> str:
         about = f"{task.goal} {task.metric.capitalize()}; {task.modality}; limit {task.limit_seconds:g} s."
         source = f"Source: {task.source.package}, {task.source.data}; licence: {task.source.licence}."
         draw_task(task, DOCS / "figures" / f"task-{name}")
-        figure = f"![Gain against seconds of the reference scripts of {name}](figures/task-{name}.png)"
+        figure = f"![Gain against seconds of the reference scripts of {name}](../../docs/figures/task-{name}.png)"
         parts.append(f"### {name}\n\n{about} {source}\n\n{score_table(task)}\n\n{figure}")
     draw_all([load(name) for name in shipped()], DOCS / "figures" / "tasks")
-    return "\n\n".join(parts)
-
-
-def bandit_study(name: str) -> str:
-    """Tables of the newest study of that name in results/, or how to make one."""
-    found = sorted((ROOT / "results").glob(f"*-bandit-{name}/study.sqlite"))
-    if not found:
-        return f"*Not in `results/`: `rewardrate bandit study bandit-{name}` makes it.*"
-    path = found[-1]
-    study = Study(path)
-    folder = f"../results/{path.parent.name}"
-    parts = [f"[{path.parent.name}]({folder}/README.md):", verdict_table(path)]
-    if len(study.contexts) > 1:  # a row for every cell would fill the page
-        parts += [
-            f"**{first} against {second}**\n\n{tally_table(path, first, second)}" for first, second in pairs(study)
-        ]
-        return "\n\n".join([*parts, f"Every cell, and the selected settings: [tables]({folder}/figures/tables.md)."])
-    parts += [f"**{first} against {second}**\n\n{versus_table(path, first, second)}" for first, second in pairs(study)]
-    parts += [f"**Regret at the horizon**\n\n{horizon_table(path)}", f"**Selected settings**\n\n{selected_table(path)}"]
     return "\n\n".join(parts)
 
 
@@ -164,10 +136,18 @@ def _plus_minus(row: dict[str, str], name: str) -> str:
     return f"{mean:.{digits}f} ± {mean - low:.{digits}f}"
 
 
+
+
+def task_list() -> str:
+    """Each task in a line."""
+    lines = ["| task | goal | metric | modality | limit |", "|---|---|---|---|---:|"]
+    for name in shipped():
+        task = load(name)
+        lines.append(f"| {name} | {task.goal} | {task.metric} | {task.modality} | {task.limit_seconds:g} s |")
+    return "\n".join(lines)
+
+
 PARTS = {
-    "bandit_small": lambda: bandit_study("small"),
-    "bandit_large": lambda: bandit_study("large"),
-    "bandit_exact": lambda: bandit_study("exact"),
     "changepoint": changepoint_table,
     "deadline_less_vanilla": lambda: deadline("less_vanilla"),
     "deadline_loss": lambda: deadline("loss"),
@@ -178,6 +158,7 @@ PARTS = {
     **{f"stream_share_{chains}": functools.partial(stream_table, "share", chains) for chains in (16, 64, 128)},
     **{f"stream_rate_{chains}": functools.partial(stream_table, "rate", chains) for chains in (16, 64, 128)},
     **{f"stream_cost_{chains}": functools.partial(stream_costs, chains) for chains in (16, 64, 128)},
+    "task_list": task_list,
     "tasks": tasks,
 }
 

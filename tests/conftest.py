@@ -1,5 +1,7 @@
 """Shared by all tests: hypothesis draws the same examples every time, so a red run can be repeated; which are slow."""
 
+import shutil
+
 import pytest
 from hypothesis import settings
 
@@ -79,6 +81,8 @@ SLOW = (
     "scale/test_verl_adapter.py",
     "scale/test_verl_critic.py",
     "test_docs.py::test_examples_run",
+    "test_first_hour.py",
+    "test_site.py",
     "timed/test_sb3.py",
     "training/test_forecast.py::test_a_pilot_says",
     "training/test_language_toys.py",
@@ -112,3 +116,16 @@ def chat():
 
     with chat_server.serving() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Chromium without a window; tests that need it are skipped where it is not installed."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("Chromium is not installed: make test installs it as root on Debian")
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)
+        yield browser
+        browser.close()

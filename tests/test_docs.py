@@ -68,10 +68,11 @@ def test_the_paper_map_points_at_functions_that_exist():
 
 
 def test_the_glossary_lists_every_word_once():
-    words = re.findall(r"^\| ([a-z][\w -]*) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)[1:]
+    words = re.findall(r"^\| ([a-z][\w -]*) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    words = [word for word in words if word != "word"]  # the head of each table
     assert len(words) == len(set(words)) > 25
 
 
 def test_nothing_in_the_docs_is_left_to_fill_in():
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "results").rglob("*.md")]:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("*.md")]:
         assert not re.search(r"\b(TODO|FIXME|TBD|SPEED_P)\b", path.read_text()), path.name

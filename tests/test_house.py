@@ -142,7 +142,7 @@ def test_words_that_were_replaced_do_not_come_back():
         r"|nobody is charged|nobody's fault|the same command goes on|aloud)\b",
         re.IGNORECASE,
     )
-    texts = [*MODULES, *(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "Makefile"]
+    texts = [*MODULES, *(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "Makefile"]
     assert [(path.name, found[0]) for path in texts for found in gone.finditer(path.read_text())] == []
 
 

@@ -17,7 +17,7 @@ boxed = pytest.mark.skipif(
 
 
 def follow(folder):
-    """Write every file that the page shows; the commands of its shell block."""
+    """Write every file that the page shows; the commands of its first shell block."""
     text = PAGE.read_text()
     files = re.findall(r"^`(tumours/[\w./]+)`\n\n```\w+\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     for name, content in files:
@@ -46,6 +46,11 @@ def test_the_page_on_adding_a_task_works_word_for_word(tmp_path, monkeypatch, ca
     assert ran.startswith("ok: score 0.99")
     assert "reward 1.0" in ran
     assert "id,benign" in printed["rewardrate tasks show ./tumours --prompt"]
+    train, report = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)[1].splitlines()
+    short = ["--set", "batch=2", "--set", "budget.steps=1", "--set", "budget.wall_seconds=500"]
+    assert main([*shlex.split(train)[1:], *short]) == 0
+    assert main(shlex.split(report)[1:]) == 0
+    assert "tumours" in (tmp_path / "runs" / "tumours" / "report.html").read_text()
 
 
 def test_list_shows_every_shipped_task(capsys):

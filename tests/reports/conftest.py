@@ -1,6 +1,5 @@
 """Runs to report, made once, and a real browser to look at the pages with."""
 
-import shutil
 import sqlite3
 
 import pytest
@@ -71,19 +70,6 @@ def unfinished(tmp_path, results):
     connection.commit()
     connection.close()
     return path
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """Chromium without a window; tests that need it are skipped where it is not installed."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("Chromium is not installed: make test installs it as root on Debian")
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -42,13 +42,19 @@ class Shape:
     """The network of a new model: a Llama of a few million parameters, input and output embeddings tied."""
 
     vocabulary: Annotated[int, AtLeast(300)] = 2048
+    "Tokens that the tokenizer knows."
     layers: Annotated[int, AtLeast(1)] = 6
+    "Blocks of attention and gated layer."
     width: Annotated[int, AtLeast(16)] = 256
+    "Numbers that stand for a token between layers."
     hidden: Annotated[int, AtLeast(16)] = 704
     "Width of the gated layer in each block."
     heads: Annotated[int, AtLeast(1)] = 8
+    "Attention heads of a layer."
     key_value_heads: Annotated[int, AtLeast(1)] = 4
+    "Heads of keys and values, each shared by several attention heads."
     context: Annotated[int, AtLeast(64)] = 1536
+    "The longest prompt with its reply, in tokens."
     texts: Annotated[int, AtLeast(100)] = 10_000
     "Examples that the tokenizer learns from."
 
@@ -64,15 +70,19 @@ class Pretraining:
     form: Form = "compact"
     "Which prompts: compact (for tiny), or full with the model's own chat template."
     steps: Annotated[int, AtLeast(1)] = 2200
+    "Updates."
     batch_tokens: Annotated[int, AtLeast(64)] = 131_072
     "Places in one batch, padding included."
     accumulate: Annotated[int, AtLeast(1)] = 1
     "Batches that make one step."
     learning_rate: Annotated[float, AtLeast(0)] = 2e-3
+    "AdamW step after the warm-up."
     warmup_steps: Annotated[int, AtLeast(0)] = 100
+    "Steps in which the learning rate rises from 0."
     final_share: Annotated[float, Between(0, 1)] = 0.02
     "What is left of the learning rate at the end (cosine)."
     weight_decay: Annotated[float, AtLeast(0)] = 0.1
+    "AdamW's decoupled decay."
     clip: Annotated[float, AtLeast(0)] = 1.0
     "Largest norm of a gradient."
     prompt_weight: Annotated[float, Between(0, 1)] = 0.0
@@ -80,9 +90,11 @@ class Pretraining:
     window: Annotated[int, AtLeast(PIECE)] = 32 * PIECE
     "Examples among which those of like length share a batch."
     seed: Annotated[int, AtLeast(0)] = 0
+    "Of the weights and of the corpus."
     workers: Annotated[int, AtLeast(0)] = 0
     "Processes that write the corpus; 0 writes it in this one."
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    "auto: the GPU if there is one."
     checkpoint_steps: Annotated[int, AtLeast(0)] = 0
     "Write a checkpoint every so many steps; 0 writes none. A run whose folder holds one resumes from it."
     stop_after: Annotated[int, AtLeast(0)] = 0

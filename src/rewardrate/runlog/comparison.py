@@ -45,6 +45,7 @@ class PretrainedStart:
 
     kind: Literal["pretrain"] = "pretrain"
     recipe: str = "pretrain-start"
+    "The pretraining recipe, by name or file."
     settings: tuple[str, ...] = ()
     "Settings of that recipe, as --set takes them."
 
@@ -78,6 +79,7 @@ class ComparisonPlan:
     script_seconds: Annotated[float, AtLeast(0.1)]
     "Budget of one run (budget.script_seconds). T, what a chain gets of it, is script_seconds / batch."
     seeds: tuple[Annotated[int, AtLeast(0)], ...] = (0, 1, 2, 3, 4)
+    "Repetitions: every arm runs on every task with each of them."
     arms: tuple[str, ...] = ("vanilla", "rpg")
     "vanilla: time is free; rpg: a second costs the reward rate; horizon: what it can still earn before T."
     baseline: str = "vanilla"

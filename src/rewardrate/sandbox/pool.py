@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Self
 
 from rewardrate.errors import InputError
-from rewardrate.sandbox import cores
+from rewardrate.sandbox import cores, residency
 from rewardrate.sandbox.job import Job, check_clock
 from rewardrate.sandbox.launch import SHARED, WARM_IMPORTS, Launchers, check_imports
 from rewardrate.sandbox.open_jobs import OpenJobs
@@ -143,6 +143,9 @@ class Pool(Executor):
 
     def _measure(self, job: Job, stop: Stop, turn: threading.Lock) -> Result:
         launchers = self._warm if self.clock == "warm" else SHARED
+        level = choose(job.level, job.minimum)
+        if level.can.seccomp:
+            residency.preload_flags(job)
         found: list[Result] = []
         while not found or (found[-1].contaminated and len(found) <= self.repeats):
             try:
@@ -151,7 +154,7 @@ class Pool(Executor):
                 raise
             except Exception as error:  # ours, and of this job alone: the others continue
                 log.exception("a job could not be run")
-                found.append(failure(job, choose(job.level, job.minimum), f"{type(error).__name__}: {error}"))
+                found.append(failure(job, level, f"{type(error).__name__}: {error}"))
         return dataclasses.replace(min(found, key=_quality), runs=len(found))
 
 

@@ -46,8 +46,19 @@ def preload(job: Job) -> None:
         for place in [*data, *packages(job)]:
             if _is_due(place) and (place in data or not _marked(place)):
                 left -= read_ahead(place, left, wait=place in data)
-        for place in [*data, *shown(job)]:
-            if _is_due(f"{place} flags") and (place in data or not _marked(f"{place} flags")):
+        for place in data:
+            if _is_due(f"{place} flags"):
+                set_flags(place)
+
+
+def preload_flags(job: Job) -> None:
+    """Set the flags of all else that a box shows, if we have not done so within the hour: about ten seconds.
+
+    A pool does this before its first job. A script that is run alone has nobody after it to leave a message for.
+    """
+    with _lock:
+        for place in shown(job):
+            if _is_due(f"{place} flags") and not _marked(f"{place} flags"):
                 set_flags(place)
 
 

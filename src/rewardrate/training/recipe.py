@@ -144,6 +144,7 @@ class Recipe:
     loggers: tuple[Name, ...] = ()
     "Where its curves are drawn as well: tensorboard, wandb (offline), mlflow. May change when a run resumes."
     seed: Annotated[int, AtLeast(0)] = 0
+    "Of sampling and learning. Runs of a comparison with the same seed are a pair."
 
     def __post_init__(self) -> None:
         if self.budget == Budget():

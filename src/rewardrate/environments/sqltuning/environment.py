@@ -64,6 +64,7 @@ class SqlTuningSettings(EnvironmentSettings):
     minimum: str = "namespaces"
     "The weakest isolation to accept (docs/sandbox.md)."
     prompt: Literal["full", "compact"] = "full"
+    "Compact: fewer words, for small models."
 
     def setup(self, task: str, clock: str) -> SqlTuningSetup:
         """The workload, prepared and measured without tuning and with the reference."""
