@@ -136,8 +136,6 @@ def _plus_minus(row: dict[str, str], name: str) -> str:
     return f"{mean:.{digits}f} ± {mean - low:.{digits}f}"
 
 
-
-
 def task_list() -> str:
     """Each task in a line."""
     lines = ["| task | goal | metric | modality | limit |", "|---|---|---|---|---:|"]

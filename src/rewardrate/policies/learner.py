@@ -69,9 +69,9 @@ class LearnerSettings:
     "Rows in memory at once. Changes time and memory, not the gradient."
     prompts: Literal["auto", "apart", "shared"] = "auto"
     "Whether what prompts of a micro-batch have in common is computed once. auto: shared on a CPU."
-    old_logprobs: Literal["auto", "recomputed", "sampled"] = "auto"
+    old_logprobs: Literal["recomputed", "sampled"] = "recomputed"
     """Where the ratio's denominator comes from: a pass of this network (paper's code), or the sampler, one pass less.
-    auto: recomputed, but sampled where attempts may be older than the weights (schedule = "stream")."""
+    With schedule = "stream" it is always the sampler, because attempts may be older than the weights."""
     critic: Literal["own", "shared"] = "own"
     "A second network from the same weights, or a value head on the policy's trunk, through which no gradient flows."
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -220,7 +220,7 @@ class Learner:
         found = torch.zeros((3, *mask.shape), dtype=self.dtype, device=self.device)
         logprobs, old_values, reference = found
         shared = isinstance(self.critic, nn.Linear)
-        recompute = self.settings.old_logprobs != "sampled"
+        recompute = self.settings.old_logprobs == "recomputed"
         for chosen in self._micro_batches(rows, range(len(rows))):
             packed = first.packed if first else self._pack(rows, chosen)
             with self._autocast():

@@ -171,13 +171,9 @@ class Recipe:
         if self.schedule not in get_args(Schedule):
             remedy = did_you_mean(str(self.schedule), get_args(Schedule))
             raise InputError("schedule", self.schedule, "it must be step or stream", remedy)
-        if self.schedule == "step":
-            if self.max_age is not None:
-                rule = "with the schedule step every attempt is learned from at once"
-                raise InputError("max_age", self.max_age, rule, 'leave it out, or set schedule = "stream"')
-        elif self.policy.kind == "model" and self.policy.learner.old_logprobs == "recomputed" and self.max_age != 0:
-            rule = "with the schedule stream attempts are older than the weights that learn from them"
-            raise InputError("policy.learner.old_logprobs", "recomputed", rule, "set it to auto or sampled")
+        if self.schedule == "step" and self.max_age is not None:
+            rule = "with the schedule step every attempt is learned from at once"
+            raise InputError("max_age", self.max_age, rule, 'leave it out, or set schedule = "stream"')
 
     @property
     def attempts_per_prompt(self) -> int:
