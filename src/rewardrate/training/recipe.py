@@ -19,7 +19,7 @@ from rewardrate.policies.sampling import SamplingSettings
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.settings import GROUP as ESTIMATORS
 from rewardrate.rates.settings import EstimatorSettings, NIWSettings
-from rewardrate.sandbox import Executor, Pool
+from rewardrate.sandbox import Executor, Pool, cores
 from rewardrate.training.buffer import LargeEdits, SolutionBuffer
 from rewardrate.training.loggers import Name
 from rewardrate.training.loop import Budget
@@ -206,6 +206,17 @@ class Recipe:
     def make_stream(self) -> rates.Stream:
         """Which attempts begin and are learned from, where chains do not wait."""
         return rates.Stream(self.batch, self.batch, age=MAX_AGE if self.max_age is None else self.max_age)
+
+    def together(self, script_cores: int) -> int:
+        """For how many prompts the policy writes at once, so that each slot has two attempts to run or waiting.
+
+        One where slots are not known (a cluster), or there is one for every chain.
+        """
+        if self.sandbox.executor != "pool":
+            return 1
+        most = max(1, len(cores.usable()) // script_cores)
+        spare = self.batch - 2 * min(self.sandbox.slots or most, most)
+        return max(1, spare // 2 // self.attempts_per_prompt)
 
     def setup(self) -> RunSetup:
         """What the recipe attempts, its data prepared. Raises InputError for one that cannot be had."""

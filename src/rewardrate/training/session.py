@@ -80,9 +80,8 @@ def train(
                 "on_step": _both(on_step, loggers),
             }
             if isinstance(shared, SharedExecutor):
-                own = _own_cores(recipe, executor, policy)
-                stream = recipe.make_stream()
-                StreamLoop(stream=stream, own_cores=own, usage=shared.usage, **parts).run()
+                parts |= {"stream": recipe.make_stream(), "together": recipe.together(setup.cores)}
+                StreamLoop(own_cores=_own_cores(recipe, executor, policy), usage=shared.usage, **parts).run()
             else:
                 Loop(**parts).run()
             (folder / REPLIES).unlink(missing_ok=True)  # all of them are on record

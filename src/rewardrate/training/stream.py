@@ -9,6 +9,7 @@ learned from is bounded by admission: it begins only when its update is at most 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,6 +48,8 @@ class StreamLoop(Loop):
     """
 
     stream: Stream = field(kw_only=True)
+    together: int = 1
+    "Groups of chains that are written for at once: more where attempts wait for a slot anyway, since that is quicker."
     own_cores: int = 0
     "Cores that the policy takes for itself while it writes or learns, as a script does; 0: it needs none of them."
     make_under_way: Callable[..., UnderWay] = UnderWay
@@ -104,6 +107,8 @@ class StreamLoop(Loop):
 
     def begin(self, step: int, under_way: UnderWay) -> None:
         """Start the next attempts of idle chains, as far as age allows: proposals that are on record, or new ones."""
+        if len(self._idle) < self.together and self.stream.running:
+            return
         group = self.pricer.attempts_per_prompt
         started: dict[int, int] = {}
         while self._idle and self.stream.may_start():
@@ -231,5 +236,13 @@ class StreamLoop(Loop):
     @contextlib.contextmanager
     def _cores(self) -> Iterator[None]:
         """Cores that no script is timed on meanwhile, where the policy computes on this machine's."""
-        with cores.owned(self.own_cores) if self.own_cores else contextlib.nullcontext():
+        if not self.own_cores:
             yield
+            return
+        with cores.owned(self.own_cores) as mine:
+            before = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, mine)
+            try:
+                yield
+            finally:
+                os.sched_setaffinity(0, before)
