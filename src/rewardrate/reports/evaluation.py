@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardrate.checks import at_least, finite
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, nearest
 from rewardrate.reports.columns import COLUMNS, boolean_column, check_rows, column, integer_column, same_length
 from rewardrate.runlog.comparison import Value
 
@@ -65,7 +65,7 @@ class Chains:
         """
         if value not in get_args(Value):
             rule = f"it must be one of {', '.join(get_args(Value))}"
-            raise InputError("value", value, rule, did_you_mean(str(value), get_args(Value)))
+            raise InputError("value", value, rule, nearest(str(value), get_args(Value)))
         zero = self.metric == "reward" or (value == "current" and self.higher_is_better)
         nothing = 0.0 if zero else np.nan
         if value == "current":
@@ -99,9 +99,7 @@ def chains(
     for). A sandbox failure is not charged and has no value. A bad row raises InputError naming it.
     """
     if metric not in get_args(Metric):
-        raise InputError(
-            "metric", metric, "it must be one of reward, score", did_you_mean(str(metric), get_args(Metric))
-        )
+        raise InputError("metric", metric, "it must be one of reward, score", nearest(str(metric), get_args(Metric)))
     step_N, row_N = (integer_column(columns, name) for name in ("step", "row"))
     flags_N, seconds_N, value_N = (column(columns, name) for name in ("valid", "seconds", metric))
     same_length(columns, step_N.size, ("row", "valid", "seconds", metric))
