@@ -219,7 +219,7 @@ def test_the_curves_under_the_cursor_are_those_of_the_sqlite_file(both, text):
 def test_the_page_stands_alone(both, text, tmp_path):
     assert re.findall(r"""(?:src|href)=["']?(https?:[^"' >]+)""", text) == []
     assert re.findall(r"url\((?!#)", text) == []
-    assert "Both arms at equal time" in text
+    assert "Was pricing time worth it?" in text
     assert "rpg: best script" in text
     path = page.write(both, tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]

@@ -113,7 +113,7 @@ class RunView:
             f"reward {_mean(outcome.reward for outcome in valid)}",
             f"{_mean(outcome.seconds for outcome in charged)} s",
             f"rate {step.rate.rate:.4f}",
-            f"{self.share():4.0%}",
+            f"{min(1.0, self.share()):4.0%}",
         ]
         while len("  ".join(parts)) > WIDTH and len(parts) > 4:
             parts.pop(2)
@@ -168,7 +168,9 @@ class RunView:
     def _pace(self) -> str:
         rate = f"{self.reward / self.seconds:.4f} reward/s" if self.seconds else ""
         left = self.left()
-        ends = "" if self.now == "evaluate" or left == float("inf") else f"{duration(left)} left"
+        ends = f"{duration(left)} left" if left else "the last step"
+        if self.now == "evaluate" or left == float("inf"):
+            ends = ""
         return ", ".join(part for part in (ends, rate) if part)
 
     def _doing(self) -> str:

@@ -124,6 +124,17 @@ def _saved(folders: Iterable[Path]) -> int:
     return found
 
 
+SHOWN = {
+    "attempts": "attempts",
+    "valid_share": "valid",
+    "reward_per_attempt": "reward/attempt",
+    "seconds_per_attempt": "s/attempt",
+    "reward_per_second": "reward/s",
+    "best_reward": "best reward",
+}
+"Number -> its head in the table at the end, which fits 80 columns."
+
+
 def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:
     """What came out, and the command that resumes."""
     from rewardrate.reports import headline
@@ -134,10 +145,9 @@ def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(found))
         return 0
-    names = ["attempts", "valid_share", "reward_per_attempt", "seconds_per_attempt", "reward_per_second", "best_reward"]
-    rows = [[arm, *(f"{row[name]:.4g}" for name in names)] for arm, row in found.items()]
+    rows = [[arm, *(f"{row[name]:.4g}" for name in SHOWN)] for arm, row in found.items()]
     for sentence in headline.one_task(experiments(list(runs.values()))[0]):
         print(sentence)
-    print(table(["arm", *(name.replace("_", " ") for name in names)], rows, right=range(1, len(names) + 1)))
+    print(table(["arm", *SHOWN.values()], rows, right=range(1, len(SHOWN) + 1)))
     print(f"next: rewardrate report {next(iter(folders.values())).parent}")
     return 0

@@ -236,6 +236,16 @@ class Comparison(Paired):
     "Relative improvement at T in percent; positive when rpg is better, whichever way the metric points."
     draws: Array
     "D bootstrap draws of the improvement, for `over_tasks`; NaN where it is not defined."
+    higher_is_better: bool = True
+
+    @property
+    def advantage(self) -> Interval:
+        """The difference, turned round where lower is better: like the improvement, positive when rpg is better."""
+        found = self.difference
+        if self.higher_is_better or found.value is None:
+            return found
+        low, high = (None if end is None else 0.0 - end for end in (found.high, found.low))
+        return Interval(0.0 - found.value, low, high)
 
 
 def compare(
@@ -279,6 +289,7 @@ def compare(
         final=final,
         improvement=_interval(percent, improvement_D),
         draws=improvement_D,
+        higher_is_better=up,
     )
 
 
