@@ -22,7 +22,7 @@ def test_fit_prices_a_second_from_a_table(capsys, attempts):
     assert main(["rate", "fit", str(attempts)]) == 0
     out = capsys.readouterr().out
     assert "0.0356873" in out
-    assert "one second is worth 0.0356873 reward" in out
+    assert "one second is worth 0.0270524 reward; charged for it: 0.0356873 (" in out
 
 
 def test_steps_are_updates_and_rows_are_chains(capsys, tmp_path):
@@ -75,7 +75,7 @@ def test_standard_input_is_read_and_a_dry_run_prints_the_settings(capsys, monkey
         ('reward,seconds\n"0.5,1\n', "not valid CSV"),
         ("reward,second\n0.5,1\n", "is it 'second'?"),
         ("reward\n0.5\n", "has no such column"),
-        ("reward,seconds\n", "it has no rows"),
+        ("reward,seconds\n", "it has a header and no rows"),
         ("", "it is empty; begin it with a header: reward,seconds"),
         ("\n\n", "it is empty"),
         ("reward,seconds,valid\n0.5,1,maybe\n", "valid = 'maybe'"),

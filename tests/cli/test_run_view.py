@@ -53,7 +53,8 @@ def test_it_says_what_happens_and_how_far_the_run_is_within_80_columns(recipe, t
     assert doing.startswith("step 1: running 12 of 16 scripts (")
     view.phase("evaluate")
     assert "running the best script once more" in shown(view)[-1]
-    assert all(len(line) < 80 for line in view.live.stream.getvalue().replace("\r", "\n").split("\n"))
+    moved = view.live.stream.getvalue().replace("\r", "\n").split("\n")
+    assert all(len(line) < 80 for line in moved if not line.startswith("rpg on "))  # a path may be long
 
 
 def test_it_says_that_scripts_wait_for_cores(recipe, tmp_path, monkeypatch):

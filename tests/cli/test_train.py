@@ -6,7 +6,7 @@ import pytest
 
 import toy_agent
 from rewardrate import config
-from rewardrate.attempt import Proposal
+from rewardrate.attempt import Outcome, Proposal
 from rewardrate.cli.main import main
 from rewardrate.errors import InputError
 from rewardrate.runlog import Origin
@@ -133,7 +133,7 @@ def test_an_interrupted_run_says_what_is_saved_and_that_it_resumes(capsys, tmp_p
         loop = toy_agent.loop(folder, steps=2, batch=4)
         loop.run()
         loop.log.begin_step(3, [Proposal("x"), Proposal("y")], [Origin([]), Origin([])])
-        loop.log.outcome(3, 0, loop.log.attempts()[0].outcome)
+        loop.log.outcome(3, 0, Outcome(True, 1.0, 1.0, 2.0, "fine", "ok", "pass"))
         loop.log.close()
         raise KeyboardInterrupt
 

@@ -90,7 +90,7 @@ def test_one_step_is_a_dot_above_its_number():
     assert axis.get_lines()[0].get_marker() == "o"
     assert axis.get_xticks().tolist() == [1.0]
     assert axis.get_ylim()[1] > 0.7
-    assert figure_of(lines()).get_lines()[0].get_marker() == "None", "a line needs no dots"
+    assert figure_of(lines()).get_lines()[0].get_marker() in ("", "None"), "a line needs no dots"
 
 
 @pytest.mark.parametrize("values", [0.7 + 1e-9 * X, 0.0 * X, -1e6 + 1e-3 * X])

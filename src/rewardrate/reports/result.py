@@ -86,7 +86,7 @@ def _tiles(experiment: Experiment, arm: str) -> list[str]:
         duel("reward per second", _number(rate.rpg), _number(rate.vanilla), _sure(rate.difference)),
         duel(f"seconds per attempt{less}", _number(seconds.rpg, 2), _number(seconds.vanilla, 2), _sure(saved)),
         duel("held-out reward of the final script", _number(held.rpg), _number(held.vanilla), _sure(held.difference)),
-        duel("wall time of training", *map(duration, wall), "all steps: proposing, scripts, learning"),
+        duel("wall time of training", duration(wall[0]), duration(wall[1]), "all steps: proposing, scripts, learning"),
     ]
 
 
