@@ -301,7 +301,7 @@ def test_a_folder_whose_config_is_gone_or_broken_gives_a_page(both, tmp_path):
     shutil.copytree(both, tmp_path / "copy")
     (tmp_path / "copy" / "rpg" / "config.toml").unlink()
     (tmp_path / "copy" / "vanilla" / "config.toml").write_bytes(b"\xff= broken [")
-    assert "Both arms" in page.write(tmp_path / "copy").read_text()
+    assert "Was pricing time worth it?" in page.write(tmp_path / "copy").read_text()
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 5_000, 40_000])
