@@ -84,7 +84,7 @@ def test_waiting_for_our_own_boxes_is_no_news(monkeypatch, caplog):
 
 
 def test_more_cores_than_there_are_is_a_mistake():
-    with pytest.raises(InputError, match=r"limits\.cores"), cores.owned(10_000):
+    with pytest.raises(InputError, match=r"^cores = 10000.*environment\.cores"), cores.owned(10_000):
         pass
 
 
