@@ -152,3 +152,12 @@ def test_deadline_prints_the_table_writes_its_numbers_and_says_how_to_repeat_it(
     assert "problems = 250\n" in capsys.readouterr().out
     assert main(["theory", "deadline", "--problems", "1"]) == 2
     assert "problems = 1: it must be at least 2" in capsys.readouterr().err
+
+
+def test_solve_says_what_each_number_means(capsys, problem):
+    assert main(["theory", "solve", str(problem)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["quantity", "value", "meaning"]
+    assert any(line.startswith("chi ") and line.endswith("1 - shortest / longest seconds") for line in lines)
+    assert main(["theory", "solve", str(problem), "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) <= set(theory.MEANINGS)

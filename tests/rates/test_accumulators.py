@@ -226,3 +226,10 @@ def test_a_chain_without_an_attempt_is_left_as_it_was():
     assert chains.seconds.tolist() == [2.0, 1.0, 2.0]
     with pytest.raises(InputError):
         chains.update([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], present=[True])
+
+
+def test_one_chain_cannot_show_how_chains_differ_and_is_refused_with_what_to_do():
+    chains = Accumulators(1).update([0.8], [3.0])
+    with pytest.raises(InputError, match=r"chains = 1.*several chains.*Totals"):
+        chains.fit(NIW())
+    assert chains.fit(Totals()).mean == pytest.approx(0.8 / 3)

@@ -28,13 +28,15 @@ def train(
     *,
     arm: ArmName | None = None,
     settings: Sequence[str] = (),
+    on_phase: Callable[[str], None] | None = None,
     on_attempt: Callable[[int, Outcome], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Path:
     """Train as the recipe says, in `folder`; a run that is there already is continued. Returns the folder.
 
     `recipe`: one made in Python, or the name or file of one with `settings` as of --set ("budget.steps=40"). `arm`
-    chooses another arm than the recipe's.
+    chooses another arm than the recipe's. `on_phase` is told what happens next: data, model, propose, execute, fit,
+    learn, save, evaluate.
 
     A run is continued only under its own recipe, but for its budget, which may grow, its loggers, and the address of
     its cluster.
@@ -46,7 +48,10 @@ def train(
         raise InputError("settings", list(settings), "they are for a recipe by name", "use dataclasses.replace")
     if arm is not None:
         recipe = recipe.with_arm(arm)
+    tell = on_phase or (lambda phase: None)
+    tell("data")
     setup = recipe.setup()
+    tell("model")
     with recipe.sandbox.make() as executor:
         policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is said before a folder is made
         environment = setup.environment(executor, policy.count)
@@ -71,10 +76,12 @@ def train(
                 budget=recipe.budget,
                 seed=recipe.seed,
                 checkpoint_every=recipe.checkpoint_every,
+                on_phase=tell,
                 on_attempt=on_attempt,
                 on_step=_both(on_step, loggers),
             ).run()
             (folder / REPLIES).unlink(missing_ok=True)  # all of them are on record
+            tell("evaluate")
             _evaluate_best(environment, log)
     return folder
 
