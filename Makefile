@@ -16,7 +16,7 @@ $(BIN)/python:
 
 # One stamp per set of packages: an install is repeated only when pyproject.toml changes.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[agent,report]'
+	$(BIN)/python -m pip install --quiet -e '.[agent,report,bandit,gym]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python

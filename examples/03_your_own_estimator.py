@@ -1,4 +1,4 @@
-"""An estimator of your own in thirty lines, held to the same contract as ours."""
+"""An estimator of your own: one method, held to the same contract as ours."""
 
 from rewardrate.rates import Estimator, RateEstimate
 from rewardrate.rates.contract import CHECKS
@@ -8,26 +8,17 @@ class Median(Estimator):
     """The median of per-batch ratios: crude, but one broken batch cannot move it. Keeps the last `keep` batches."""
 
     def __init__(self, keep: int = 15, *, invalid="zero"):
-        super().__init__(invalid=invalid)
-        self.keep = keep
-        self._ratios = []
+        super().__init__(state=[], invalid=invalid)
+        self.keep = keep  # every argument under its own name: it is saved with the state
 
-    def _absorb(self, reward, seconds):  # rows in; (new state, estimate) out; self is not changed
-        ratios = [*self._ratios, float(reward.sum() / seconds.sum())][-self.keep :]
+    def absorb(self, reward, seconds):
+        """Rows in; (new state, estimate) out; self is not changed."""
+        ratios = [*self.state, float(reward.sum() / seconds.sum())][-self.keep :]
         ordered = sorted(ratios)
         middle = ordered[len(ordered) // 2]
         return ratios, RateEstimate(
             max(0.0, middle), middle, ordered[0], ordered[-1], self.estimate.count + reward.size
         )
-
-    def _install(self, state):
-        self._ratios = state
-
-    def _state(self):
-        return {"ratios": list(self._ratios)}
-
-    def _restore(self, state):
-        self._ratios = [float(ratio) for ratio in state["ratios"]]
 
 
 if __name__ == "__main__":

@@ -127,6 +127,10 @@ class RateEstimate:
     def __float__(self) -> float:
         return self.rate
 
+    def __str__(self) -> str:
+        known = f"{self.mean:.4g} reward per second (95 %: {self.low:.4g} to {self.high:.4g}; {self.count:,} rows)"
+        return known if self.rate == self.mean else f"{known}, a second is charged {self.rate:.4g}"
+
     @classmethod
     def around(cls, mean: float, standard_error: float, count: int) -> Self:
         """Charge the mean, floored at 0; interval mean +- 1.96 standard errors."""

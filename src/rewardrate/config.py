@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from rewardrate import registry
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, did_you_mean, nearest
 
 Config = TypeVar("Config")
 
@@ -242,7 +242,7 @@ def _convert(hint: Any, value: Any, field: str) -> Any:
     if origin is Literal:
         options = [str(option) for option in get_args(hint)]
         if not any(type(value) is type(option) and value == option for option in get_args(hint)):
-            raise InputError(field, value, f"it must be one of {', '.join(options)}", did_you_mean(str(value), options))
+            raise InputError(field, value, f"it must be one of {', '.join(options)}", nearest(str(value), options))
         return value
     if origin is tuple:
         return _convert_tuple(get_args(hint), value, field)

@@ -23,10 +23,13 @@ class InputError(ValueError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The question "did you mean 'x'?" for the nearest known spelling, else the list of what is known."""
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return f"known: {', '.join(names)}" if names else ""
+    return nearest(word, names) or (f"known: {', '.join(names)}" if names else "")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The same where the rule lists what is known already: the question, or nothing."""
+    near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _short(value: object, limit: int = 80) -> str:

@@ -162,3 +162,13 @@ def test_words_that_the_terminal_cannot_show_are_one_line(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("-h", "train"), ("help", "train"), ("--help", "train")])
+def test_help_of_a_verb_is_found_in_either_order(capsys, arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 0
+    assert "usage: rewardrate train" in capsys.readouterr().out
+    assert run(capsys, "-h", "trian")[0] == 2
+    assert "usage: rewardrate bandit COMMAND" in run(capsys, "help", "bandit")[1]

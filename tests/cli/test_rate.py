@@ -22,7 +22,7 @@ def test_fit_prices_a_second_from_a_table(capsys, attempts):
     assert main(["rate", "fit", str(attempts)]) == 0
     out = capsys.readouterr().out
     assert "0.0356873" in out
-    assert "one second is worth 0.0356873 reward" in out
+    assert "one second is worth 0.0270524 reward; charged for it: 0.0356873 (" in out
 
 
 def test_steps_are_updates_and_rows_are_chains(capsys, tmp_path):
@@ -67,13 +67,17 @@ def test_standard_input_is_read_and_a_dry_run_prints_the_settings(capsys, monkey
         ("reward,seconds\n0.5,\n", "seconds = '': it must be a number"),
         ("reward,seconds,reward\n0.5,1,2\n", "has it 2 times"),
         ("reward,seconds,step\n0.5,1,\n", "step = '': it must not be blank"),
-        ("reward,seconds\n0.5,1\n", "too few for niw; use --estimator totals"),
+        (
+            "reward,seconds\n0.5,1\n",
+            "1 usable row a step: too few for niw, which compares chains; use",
+        ),
         ("reward,seconds,step\n0.5,1,1\n0.5,1,2\n", "too few for niw"),
         ('reward,seconds\n"0.5,1\n', "not valid CSV"),
         ("reward,second\n0.5,1\n", "is it 'second'?"),
         ("reward\n0.5\n", "has no such column"),
-        ("reward,seconds\n", "it has no rows"),
-        ("", "has no such column"),
+        ("reward,seconds\n", "it has a header and no rows"),
+        ("", "it is empty; begin it with a header: reward,seconds"),
+        ("\n\n", "it is empty"),
         ("reward,seconds,valid\n0.5,1,maybe\n", "valid = 'maybe'"),
         ("step,reward,seconds\n1,0.5,1\n1,0.5,1\n2,0.5,1\n", "each chain needs a row in every step"),
     ],
@@ -148,10 +152,10 @@ def test_check_holds_an_estimator_to_the_contract(capsys):
 def test_an_estimator_of_your_own_is_checked_too_and_a_broken_one_is_exit_code_1(capsys, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "from rewardrate.rates import Totals\n"
-        "class Mine(Totals):\n    def _restore(self, state):\n        pass\n"
-        "class Raises(Totals):\n    def _absorb(self, reward, seconds):\n        raise RuntimeError('no')\n"
+        "class Mine(Totals):\n    def parse_state(self, saved):\n        return self.state\n"
+        "class Raises(Totals):\n    def absorb(self, reward, seconds):\n        raise RuntimeError('no')\n"
         "class Needs(Totals):\n    def __init__(self, thing):\n        super().__init__()\n"
-        "class Zero(Totals):\n    def _absorb(self, r, s):\n        return self._sums, self._estimate\n"
+        "class Zero(Totals):\n    def absorb(self, r, s):\n        return self.state, self.estimate\n"
         "NotOne = 3\n"
     )
     monkeypatch.chdir(tmp_path)

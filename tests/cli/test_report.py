@@ -54,3 +54,17 @@ def test_mistakes_are_one_line(folder, tmp_path, capsys):
         paths = [word if word.startswith("-") or word == "speed" else str(tmp_path / word) for word in words]
         assert main(["report", *paths]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_report_is_not_strewn_among_the_files_of_others(folder, capsys):
+    (folder / "setup.py").write_text("")
+    (folder / "notes").mkdir()
+    assert main(["report", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert "there are other things in it (notes, setup.py)" in said
+    assert f"--out {folder / 'report'}" in said
+    assert not (folder / "report.html").exists()
+    assert not (folder / "figures").exists()
+    assert main(["report", str(folder), "--out", str(folder)]) == 0, "who says so may"
+    assert main(["report", str(folder)]) == 0, "a report that is there is made again"
+    assert main(["report", str(folder / "rpg")]) == 0, "a run folder is ours"

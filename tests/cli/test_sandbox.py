@@ -1,5 +1,6 @@
 """rewardrate sandbox."""
 
+import dataclasses
 import json
 import os
 import sys
@@ -8,7 +9,8 @@ import pytest
 
 from rewardrate.cli import sandbox
 from rewardrate.cli.main import main
-from rewardrate.sandbox import attacks, levels
+from rewardrate.sandbox import attacks, cores, levels
+from rewardrate.sandbox.result import Result
 
 
 @pytest.fixture
@@ -102,3 +104,19 @@ def test_a_weak_level_is_never_attacked_as_root(capsys, monkeypatch, script):
     if os.getuid() == 0:
         assert main(["sandbox", "check", "--level", "landlock+seccomp"]) == 2
         assert "ordinary user" in capsys.readouterr().err
+
+
+def test_a_disturbed_measurement_says_so():
+    measured = {"seconds": 1.0, "cpu_seconds": 0.5, "peak_memory_bytes": 2**20, "foreign_share": 0.42}
+    result = Result("ok", stdout="", stderr="", files={}, level="x", **measured)
+    assert result.contaminated
+    assert sandbox._last_line(result).endswith("isolated by x; contaminated: others used its cores for 42% of the time")
+    assert "contaminated" not in sandbox._last_line(dataclasses.replace(result, foreign_share=0.0))
+
+
+def test_too_many_cores_name_the_key_to_set(capsys, script):
+    assert main(["sandbox", "run", str(script), "--set", "cores=4096"]) == 2
+    most = len(cores.usable())
+    assert f"set at most {most} (environment.cores of a recipe, --set cores={most})" in capsys.readouterr().err
+    assert main(["sandbox", "run", str(script), "--clock", "sun"]) == 2
+    assert capsys.readouterr().err.count("warm") == 1, "what is allowed is said once"

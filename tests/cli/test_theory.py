@@ -168,3 +168,12 @@ def test_streams_prints_both_tables_writes_them_and_says_how_to_repeat_it(capsys
     assert "cost_runs" in capsys.readouterr().out
     assert main(["theory", "streams", "--set", "chains=[1]"]) == 2
     assert "chains" in capsys.readouterr().err
+
+
+def test_solve_says_what_each_number_means(capsys, problem):
+    assert main(["theory", "solve", str(problem)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["quantity", "value", "meaning"]
+    assert any(line.startswith("chi ") and line.endswith("1 - shortest / longest seconds") for line in lines)
+    assert main(["theory", "solve", str(problem), "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) <= set(theory.MEANINGS)

@@ -4,8 +4,14 @@ import json
 
 import pytest
 
+import toy_agent
+from rewardrate import config
+from rewardrate.attempt import Outcome, Proposal
 from rewardrate.cli.main import main
+from rewardrate.errors import InputError
+from rewardrate.runlog import Origin
 from rewardrate.sandbox.runner import isolation
+from rewardrate.training.recipe import Recipe
 
 
 def test_a_dry_run_prints_every_setting_with_its_meaning(capsys):
@@ -87,3 +93,51 @@ def test_an_endpoint_that_is_not_there_is_one_line(capsys, tmp_path, monkeypatch
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("rewardrate: error: ")
     assert "the same command resumes" in last
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["laptop", "--set", "task=diamond"], "did you mean 'diamonds'"),
+        (["nanogpt-mini", "--set", "task=nanogpt-mimi"], "did you mean 'nanogpt-mini'"),
+        (["sql-tuning", "--set", "task=flihgts"], "did you mean 'flights'"),
+        (["mle-bench-paper", "--set", "task=mlebench:spooky-author"], "spooky-author-identification"),
+        (["laptop", "--set", 'loggers=["tensorbord"]'], "did you mean 'tensorboard'"),
+    ],
+)
+def test_a_dry_run_finds_what_the_run_would_not(capsys, arguments, words):
+    assert main(["train", *arguments, "--dry-run"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_dry_run_names_a_logger_that_is_not_installed(capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["train", "laptop", "--dry-run", "--set", 'loggers=["wandb"]']) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("note: the logger wandb needs wandb, which is not installed; add it with")
+    assert 'loggers = ["wandb"]' in out
+
+
+@pytest.mark.parametrize("name", ["gpu", "mle-bench-paper", "nanogpt-paper"])
+def test_a_recipe_for_a_gpu_says_so_before_it_asks_anyone_for_a_model(name):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    recipe = config.load(Recipe, config.find_recipe(name))
+    with pytest.raises(InputError, match=r"device = 'cuda': no NVIDIA GPU is usable here; .*recipe laptop"):
+        recipe.policy.make(recipe.seed)
+
+
+def test_an_interrupted_run_says_what_is_saved_and_that_it_resumes(capsys, tmp_path, monkeypatch):
+    def interrupted(recipe, folder, **told):
+        loop = toy_agent.loop(folder, steps=2, batch=4)
+        loop.run()
+        loop.log.begin_step(3, [Proposal("x"), Proposal("y")], [Origin([]), Origin([])])
+        loop.log.outcome(3, 0, Outcome(True, 1.0, 1.0, 2.0, "fine", "ok", "pass"))
+        loop.log.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rewardrate.training.session.train", interrupted)
+    assert main(["train", "laptop", "--arm", "both", "--out", str(tmp_path)]) == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "Interrupted. 9 attempts saved; the same command resumes."

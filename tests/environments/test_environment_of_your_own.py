@@ -117,8 +117,8 @@ class Reinforce(Algorithm):
 
 
 class Half(Totals):
-    def _absorb(self, reward, seconds):
-        return super()._absorb(reward / 2, seconds)
+    def absorb(self, reward, seconds):
+        return super().absorb(reward / 2, seconds)
 
 
 @dataclass(frozen=True)

@@ -244,3 +244,10 @@ def test_a_row_of_no_chain_is_refused(chain):
     with pytest.raises(InputError, match=r"chain|reward"):
         chains.add(chain, [1.0], [1.0])
     assert chains.seconds.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_one_chain_cannot_show_how_chains_differ_and_is_refused_with_what_to_do():
+    chains = Accumulators(1).update([0.8], [3.0])
+    with pytest.raises(InputError, match=r"chains = 1.*several chains.*Totals"):
+        chains.fit(NIW())
+    assert chains.fit(Totals()).mean == pytest.approx(0.8 / 3)

@@ -22,13 +22,13 @@ def test_our_estimators_keep_their_promises(kind, check):
 
 class Negative(Totals):
     def _commit(self, state, estimate):  # past the base class, which would object
-        self._install(state)
+        self.state = state
         self._estimate = RateEstimate(estimate.mean, estimate.mean, estimate.low, estimate.high, estimate.count)
 
 
 class UpsideDown(Totals):
     def _commit(self, state, estimate):
-        self._install(state)
+        self.state = state
         self._estimate = RateEstimate(estimate.rate, estimate.mean, 1.0, -1.0, estimate.count)
 
 
@@ -47,18 +47,18 @@ class Vague(Totals):
 
 class Dirty(Totals):
     def update(self, reward, seconds, valid=None):
-        self._sums = Sums(w=self._sums.w + 1, s=1.0, ww=1.0)
+        self.state = Sums(w=self.state.w + 1, s=1.0, ww=1.0)
         return super().update(reward, seconds, valid)
 
 
 class Amnesiac(Totals):
-    def _restore(self, state):
-        pass
+    def parse_state(self, saved):
+        return self.state
 
 
 class Stubborn(Totals):
-    def _absorb(self, reward, seconds):
-        sums, estimate = super()._absorb(reward, seconds)
+    def absorb(self, reward, seconds):
+        sums, estimate = super().absorb(reward, seconds)
         return sums, RateEstimate.around(0.01, 0.0, estimate.count)
 
 
@@ -92,7 +92,7 @@ def test_checks_do_not_melt_away_under_optimisation():
     code = (
         "from rewardrate.rates import Totals\n"
         "from rewardrate.rates.contract import CHECKS, ContractBroken\n"
-        "class Amnesiac(Totals):\n    def _restore(self, state): pass\n"
+        "class Amnesiac(Totals):\n    def parse_state(self, saved): return self.state\n"
         "try: CHECKS[3](Amnesiac)\n"
         "except ContractBroken: print('noticed')\n"
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rewardrate.errors import InputError
-from rewardrate.rates import NIW, Fixed, RateEstimate, RobbinsMonro, Totals
+from rewardrate.rates import NIW, Estimator, Fixed, Neural, RateEstimate, RobbinsMonro, Totals
 
 
 def test_an_estimate_converts_to_the_rate_that_is_charged():
@@ -159,3 +159,68 @@ def test_numbers_too_large_for_the_arithmetic_are_refused_and_the_state_is_kept(
     with pytest.raises(InputError, match="64-bit"):
         estimator.update([1e308, -1e308, 1e308], [1e-300, 1e-300, 1e-300])
     assert estimator.state_dict() == before
+
+
+def test_a_single_stream_is_priced_or_refused_with_what_to_use_instead():
+    """Reward 0.8 in 3 seconds, over and over: never a silent zero."""
+    for make in (Totals, RobbinsMonro, Neural):
+        if make is Neural:
+            pytest.importorskip("torch")
+        estimator = make()
+        for _ in range(50):
+            estimator.update(reward=0.8, seconds=3.0)
+        assert estimator.estimate.mean == pytest.approx(0.8 / 3, rel=0.02)
+        assert estimator.estimate.count == 50
+    niw = NIW()
+    for rows in ((0.8, 3.0), ([0.8], [3.0])):
+        with pytest.raises(InputError, match=r"at least 2 rows at once; .*Totals"):
+            niw.update(*rows)
+    assert niw.estimate.count == 0
+    assert niw.update([], []).count == 0, "no row at all is no stream"
+
+
+def test_a_batch_of_which_one_row_is_left_changes_nothing():
+    niw = NIW(invalid="exclude")
+    before = niw.update([0.5, 0.6], [1.0, 2.0])
+    assert niw.update([0.5, 0.6], [1.0, 2.0], [True, False]) == before
+
+
+class Mean(Estimator):
+    """All there is to write."""
+
+    def __init__(self, start=0.0, *, invalid="zero"):
+        super().__init__(state=[start, start], invalid=invalid)
+        self.start = start
+
+    def absorb(self, reward, seconds):
+        state = [self.state[0] + float(reward.sum()), self.state[1] + float(seconds.sum())]
+        return state, RateEstimate.around(state[0] / state[1], 0.0, self.estimate.count + reward.size)
+
+
+def test_an_estimator_of_your_own_is_one_method_and_resumes():
+    mine = Mean()
+    mine.update([1.0, 2.0], [3.0, 3.0])
+    saved = json.loads(json.dumps(mine.state_dict()))
+    other = Mean()
+    other.load_state_dict(saved)
+    assert other.update(3.0, 6.0) == mine.update(3.0, 6.0)
+    assert mine.estimate.mean == 0.5
+    assert saved["state"] == [3.0, 6.0], "a saved state is not the estimator's own list"
+    with pytest.raises(InputError, match=r"settings\.start"):
+        Mean(start=1.0).load_state_dict(saved)
+
+
+def test_an_argument_that_is_not_kept_is_named():
+    class Forgetful(Mean):
+        def __init__(self, keep=3):
+            super().__init__()
+
+    with pytest.raises(InputError, match=r"keep = 'missing'.*add self\.keep = keep"):
+        Forgetful().state_dict()
+
+
+def test_an_estimate_in_words_says_the_mean_and_what_is_charged():
+    assert str(RateEstimate.around(0.5, 0.0, 1200)) == "0.5 reward per second (95 %: 0.5 to 0.5; 1,200 rows)"
+    assert str(RateEstimate(0.07, 0.05, 0.03, 0.08, 4)).endswith(
+        "(95 %: 0.03 to 0.08; 4 rows), a second is charged 0.07"
+    )

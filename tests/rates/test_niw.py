@@ -73,14 +73,14 @@ def test_the_predictive_has_nu_minus_one_degrees_of_freedom():
     assert predictive.scale.ravel().tolist() == pytest.approx(expected.ravel().tolist(), rel=1e-9)
 
 
-@pytest.mark.parametrize("rows", [([], []), ([0.5], [1.0])])
-def test_fewer_than_two_rows_change_nothing(rows):
+def test_no_row_changes_nothing_and_a_single_one_is_refused():
     niw = NIW()
     niw.update(REWARD, SECONDS)
     before = niw.state_dict()
-    assert niw.update(*rows) == niw.estimate
+    assert niw.update([], []) == niw.estimate
+    with pytest.raises(InputError, match="at least 2 rows at once"):
+        niw.update([0.5], [1.0])
     assert niw.state_dict() == before
-    assert NIW().update(0.5, 1.0).rate == 0.0
 
 
 def test_transformed_and_literal_draws_agree_on_a_long_run():

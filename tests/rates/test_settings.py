@@ -21,8 +21,8 @@ from rewardrate.rates.settings import EstimatorSettings
 class Half(Totals):
     """Charges half of the ratio of totals."""
 
-    def _absorb(self, reward, seconds):
-        return super()._absorb(reward / 2, seconds)
+    def absorb(self, reward, seconds):
+        return super().absorb(reward / 2, seconds)
 
 
 @dataclass(frozen=True)

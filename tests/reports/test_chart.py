@@ -62,3 +62,39 @@ def test_a_grid_puts_charts_side_by_side():
     figure = room.draw_grid([lines(small=True)] * 5, columns=4)
     assert sum(axis.get_visible() for axis in figure.axes) == 5
     pyplot().close(figure)
+
+
+def figure_of(made):
+    from rewardrate.reports.style import pyplot
+
+    figure = room.draw(made)
+    pyplot().close(figure)
+    return figure.axes[0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_every_bar_of_a_stack_is_as_wide_as_a_step(count):
+    steps = np.arange(1.0, count + 1)
+    shares = np.linspace(0.2, 0.4, count)
+    axis = figure_of(Chart("a", "t", "c", "step", "y", areas=(Area("p", BLUE, shares),), area_x=steps))
+    assert axis.get_xlim() == (0.5, count + 0.5)
+    corners = axis.collections[0].get_paths()[0].vertices
+    for step, share in zip(steps, shares, strict=True):
+        for edge in (step - 0.5, step + 0.5):
+            assert any(np.allclose(corner, (edge, share)) for corner in corners), "the bar's upper corners"
+
+
+def test_one_step_is_a_dot_above_its_number():
+    one = np.array([1.0])
+    axis = figure_of(Chart("a", "t", "c", "step", "y", (Line("rpg", BLUE, one, one * 0.7),), y_range=(0, None)))
+    assert axis.get_lines()[0].get_marker() == "o"
+    assert axis.get_xticks().tolist() == [1.0]
+    assert axis.get_ylim()[1] > 0.7
+    assert figure_of(lines()).get_lines()[0].get_marker() in ("", "None"), "a line needs no dots"
+
+
+@pytest.mark.parametrize("values", [0.7 + 1e-9 * X, 0.0 * X, -1e6 + 1e-3 * X])
+def test_rounding_does_not_look_like_movement(values):
+    low, high = figure_of(Chart("a", "t", "c", "step", "y", (Line("rpg", BLUE, X, values),))).get_ylim()
+    assert high - low >= 0.09 * abs(values[0])
+    assert high - low > 100 * np.ptp(values)

@@ -110,3 +110,15 @@ def test_more_dots_than_can_be_told_apart_are_thinned_out_and_the_front_is_kept(
     chart = room.attempts(experiment, "rpg")
     assert chart.points.x.size == 10
     assert "10 of " in chart.caption
+
+
+def test_no_kind_of_failure_has_an_arms_colour():
+    arms = set(room.colors(["rpg", "vanilla"]).values())
+    assert arms.isdisjoint(room.KINDS.values())
+    assert len(set(room.KINDS.values())) == len(room.KINDS)
+
+
+def test_an_arm_in_which_nothing_failed_has_no_empty_chart(tmp_path):
+    folder = made_run.make(tmp_path / "rpg", steps=2, batch=3, valid=1.0)
+    (one,) = experiments([read(folder)])
+    assert not [made for made in room.charts(one) if made.name.startswith("failures")]

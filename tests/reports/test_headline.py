@@ -52,6 +52,8 @@ def test_one_task_begins_with_reward_per_second_and_reward_at_equal_time(both):
     assert first.startswith(f"Reward per second: rpg {found.rpg.value:.3f} (")
     assert f"T = {one.final:.0f} s of script time per chain, which every run has used on average" in second
     assert third
+    assert first.endswith("; n = 1 seed of 8 chains.")
+    assert second.endswith("; n = 1 seed of 8 chains.")
     assert headline.one_task(experiments(find(both / "rpg"))[0]) == []
 
 

@@ -46,7 +46,7 @@ def test_the_page_is_served_with_headers_that_lock_it_in(both):
     with serving(both) as server:
         status, headers, text = ask(server)
         assert status == 200
-        assert "Both arms at equal time" in text
+        assert "Was pricing time worth it?" in text
         assert "connect-src 'self'" in headers["Content-Security-Policy"]
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"

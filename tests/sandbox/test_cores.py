@@ -84,7 +84,7 @@ def test_waiting_for_our_own_boxes_is_no_news(monkeypatch, caplog):
 
 
 def test_more_cores_than_there_are_is_a_mistake():
-    with pytest.raises(InputError, match=r"limits\.cores"), cores.owned(10_000):
+    with pytest.raises(InputError, match=r"^cores = 10000.*environment\.cores"), cores.owned(10_000):
         pass
 
 
@@ -133,3 +133,10 @@ def test_waiting_for_some_cores_does_not_block_who_may_use_others(monkeypatch):
             assert other == [second]
         for file in waiting.values():
             os.close(file)
+
+
+def test_whoever_looks_on_learns_how_many_scripts_have_their_cores():
+    assert cores.here() == (0, 0)
+    with cores.owned(1):
+        assert cores.here() == (1, 0)
+    assert cores.here() == (0, 0)

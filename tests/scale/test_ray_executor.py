@@ -65,7 +65,7 @@ def test_a_cluster_of_our_own_runs_jobs_in_order_and_ends_with_the_executor(tmp_
         jobs = [Job(f"print({n})", Limits(seconds=20, cores=1)) for n in range(4)]
         assert [result.stdout for result in executor.run(jobs)] == ["0\n", "1\n", "2\n", "3\n"]
         assert executor.run([]) == []
-        with pytest.raises(InputError, match=r"limits\.cores.*largest node"):
+        with pytest.raises(InputError, match=r"cores = 512.*largest node.*environment\.cores"):
             executor.run([Job("", Limits(cores=512))])
         with pytest.raises(InputError, match="list of jobs"):
             executor.run(["print(1)"])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewardrate.cli.parser import Command, Parser, overrides_of, run_verb
+from rewardrate.cli.parser import Command, Parser, load_recipe, overrides_of, run_verb
 from rewardrate.cli.terminal import Progress, duration, table
 from rewardrate.errors import InputError, MissingExtra
 
@@ -204,17 +204,15 @@ def _study_flags(parser: Parser) -> None:
 
 
 def _study(args: argparse.Namespace) -> int:
-    from rewardrate import config as configs
     from rewardrate.bandits.studies import StudyConfig, study
 
-    source = configs.find_recipe(args.recipe)
-    config = configs.load(StudyConfig, source, args.overrides)
+    config = load_recipe(StudyConfig, args.recipe, args.overrides)
     if args.seed is not None:
         count = config.evaluation_seeds[1] - config.evaluation_seeds[0]
         config = dataclasses.replace(config, evaluation_seeds=(args.seed, args.seed + count))
     if args.dry_run:
         return _show_config(config, args.json)
-    out = args.out or Path("runs") / source.stem
+    out = args.out or Path("runs") / Path(args.recipe).stem
     _writable(out)
     start = time.monotonic()
     with Progress("trials", config.trials()) as bar:

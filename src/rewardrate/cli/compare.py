@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rewardrate.cli.parser import Command, Parser
+from rewardrate.cli.parser import Command, Parser, load_recipe
 from rewardrate.cli.terminal import Live, duration, table
 
 DETAILS = """\
@@ -75,7 +75,7 @@ def _compare(args: argparse.Namespace) -> int:
             print(config.dumps(example(), explain=True), end="")
             return 0
         raise InputError("plan", None, "name a plan file", "rewardrate compare --dry-run prints one to begin with")
-    plan = config.load(ComparisonPlan, args.plan)
+    plan = load_recipe(ComparisonPlan, str(args.plan), [])
     recipe = resolve(plan)
     blocks = tuple(dict.fromkeys(plan.find(words) for words in args.blocks)) or plan.blocks
     if args.dry_run:

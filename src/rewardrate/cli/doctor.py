@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import importlib.metadata
 import json
 import os
@@ -66,7 +65,7 @@ def _doctor(args: argparse.Namespace) -> int:
     print()
     extras = found["extras"]
     print(table(["extra", "for", "state"], [[e["extra"], e["purpose"], e["state"]] for e in extras]))
-    missing = [extra for extra in extras if extra["missing"] and extra["used"]]
+    missing = [extra for extra in extras if extra["missing"]]
     if missing:
         print("\nto add a missing part:")
         for extra in missing:
@@ -74,8 +73,6 @@ def _doctor(args: argparse.Namespace) -> int:
     return 0
 
 
-SOURCE = Path(__file__).parents[1]
-IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+(\w+)", re.MULTILINE)
 OWN_ENVIRONMENT = {"vllm": "agent,vllm", "verl": "verl"}  # they pin versions that others of ours do not meet
 PURPOSES = {
     "bandit": "the bandit laboratory",
@@ -190,33 +187,9 @@ def gpus() -> list[str]:
 def _extra(name: str, purpose: str) -> dict[str, Any]:
     missing = [package for package, range_ in requirements(name) if not _installed(package, range_)]
     state = f"missing {', '.join(missing)}" if missing else "installed"
-    if not (used := is_used(name)):
-        state += " (nothing here uses it yet)"
-    command = _command(name)
-    return {"extra": name, "purpose": purpose, "missing": missing, "used": used, "state": state, "command": command}
-
-
-def is_used(extra: str) -> bool:
-    """Whether our own code has a use for an extra.
-
-    It has when a module is called after the extra, or imports a package that no other extra brings. Tools for working
-    on the code itself are always of use.
-    """
-    brought = {name: {package.replace("-", "_") for package, _ in requirements(name)} for name in PURPOSES}
-    own = brought[extra].difference(*(packages for name, packages in brought.items() if name != extra))
-    modules, imported = own_code(SOURCE)
-    return extra == "dev" or extra in modules or not own.isdisjoint(imported)
-
-
-@functools.cache
-def own_code(source: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of the modules and packages below a folder, and of the packages that they import."""
-    modules: set[str] = set()
-    imported: set[str] = set()
-    for path in source.rglob("*.py"):
-        modules |= {path.stem, path.parent.name}
-        imported |= set(IMPORT.findall(path.read_text(encoding="utf-8")))
-    return frozenset(modules), frozenset(imported)
+    if missing and name in OWN_ENVIRONMENT and any(Path(f".venv-{name}").glob(f"lib/python*/site-packages/{name}")):
+        missing, state = [], f"installed in .venv-{name}"
+    return {"extra": name, "purpose": purpose, "missing": missing, "state": state, "command": _command(name)}
 
 
 def _command(extra: str) -> str:
@@ -246,7 +219,7 @@ def requirements(extra: str) -> list[tuple[str, str]]:
         return [("rewardrate", "")]
     found = []
     for line in lines:
-        parts = re.match(r"([A-Za-z0-9._-]+)(?:\[.*?\])?\s*([^;]*);.*extra == ['\"](\w+)['\"]", line)
+        parts = re.match(r"([A-Za-z0-9._-]+)(?:\[.*?\])?\s*([^;]*);.*extra == ['\"]([\w-]+)['\"]", line)
         if parts and parts[3] == extra and parts[1] != "rewardrate":
             found.append((parts[1], parts[2].strip()))
     return found

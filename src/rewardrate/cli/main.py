@@ -30,6 +30,7 @@ VERBS = {
     "watch": "the page of a run, up to date while it runs",
 }
 
+HELP_WORDS = ("-h", "--help", "help")
 HELP = """\
 rewardrate {version}: reinforcement learning that maximises reward per second.
 
@@ -91,7 +92,9 @@ def _silence_output() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
+    if not arguments or arguments[0] in HELP_WORDS:
+        if arguments[1:] and arguments[1] not in HELP_WORDS:  # rewardrate help train
+            return _dispatch([*(word for word in arguments[1:] if word not in HELP_WORDS), "--help"])
         print(_help(), end="")
         return 0
     if arguments[0] in ("-V", "--version"):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from rewardrate.errors import InputError, did_you_mean
+
+Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,29 @@ def run_verb(verb: str, summary: str, commands: dict[str, Command], arguments: S
     if name not in commands:
         raise InputError(f"{verb} command", name, "there is no such command", did_you_mean(name, commands))
     return commands[name].run(Parser(f"{prog} {name}", commands[name]).parse(rest))
+
+
+RECIPE_COMMANDS = {
+    "task": "train",
+    "families": "bandit study",
+    "instances": "theory check",
+    "out": "pretrain",
+    "hypothesis": "compare",
+}
+"A key that only one kind of recipe has -> the command that takes it."
+
+
+def load_recipe(cls: type[Settings], name: str, overrides: Sequence[str]) -> Settings:
+    """The recipe of that name or file, as `cls`; one of another command is refused with that command."""
+    from rewardrate import config
+
+    path = config.find_recipe(name)
+    known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for key in config.read_toml(path):
+        if key in RECIPE_COMMANDS and key not in known:
+            rule = "it is a recipe of another command"
+            raise InputError("recipe", name, rule, f"rewardrate {RECIPE_COMMANDS[key]} {name}")
+    return config.load(cls, path, overrides)
 
 
 def overrides_of(args: argparse.Namespace, **flags: object) -> list[str]:

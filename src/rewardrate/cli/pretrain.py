@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewardrate.cli.parser import Command, Parser, overrides_of
+from rewardrate.cli.parser import Command, Parser, load_recipe, overrides_of
 from rewardrate.cli.terminal import Progress
 
 DETAILS = """\
@@ -49,7 +49,7 @@ def _pretrain(args: argparse.Namespace) -> int:
     from rewardrate.pretraining.pretrain import Pretraining, PretrainingStep, pretrain
 
     words = {name: None if value is None else json.dumps(str(value)) for name, value in _named(args).items()}
-    chosen = config.load(Pretraining, config.find_recipe(args.recipe), overrides_of(args, seed=args.seed, **words))
+    chosen = load_recipe(Pretraining, args.recipe, overrides_of(args, seed=args.seed, **words))
     if args.dry_run:
         print(config.dumps(chosen, explain=True), end="")
         return 0

@@ -101,16 +101,15 @@ def _fit(args: argparse.Namespace) -> int:
         print(json.dumps(resolved) if args.json else _toml(resolved))
         return 0
     batches = read_attempts(args.file)
+    if len(batches[0].reward) < estimator.least_rows:
+        raise _too_few(args, len(batches[0].reward))
     chains = Accumulators(len(batches[0].reward), window=args.window, invalid=estimator.invalid)
     path: list[tuple[str, RateEstimate]] = []
     for batch in batches:
         path.append((batch.step, chains.update(batch.reward, batch.seconds, batch.valid).fit(estimator)))
     last = path[-1][1]
     if not last.count:
-        size = int((chains.seconds > 0).sum())
-        raise InputError(
-            "file", args.file, f"{size} usable rows per step are too few for {args.estimator}", "use --estimator totals"
-        )
+        raise _too_few(args, int((chains.seconds > 0).sum()))
     if args.json:
         steps = [{"step": step, **dataclasses.asdict(estimate)} for step, estimate in path]
         print(json.dumps(resolved | {"steps": steps}))
@@ -124,9 +123,15 @@ def _fit(args: argparse.Namespace) -> int:
         rows.insert(3, ["...", "", "", "", ""])
     print(table(header, rows, right=(1, 2, 4)))
     worth = f"one minute costs {60 * last.rate:.4g}" if last.rate else "time is free"
-    print(f"\none second is worth {last.rate:.6g} reward ({estimator!r}); {worth}.")
+    print(f"\none second is worth {last.mean:.6g} reward; charged for it: {last.rate:.6g} ({estimator!r}); {worth}.")
     print(f"again: {_command(args)}")
     return 0
+
+
+def _too_few(args: argparse.Namespace, rows: int) -> InputError:
+    noun = "row" if rows == 1 else "rows"
+    rule = f"{rows} usable {noun} a step: too few for {args.estimator}, which compares chains"
+    return InputError("file", args.file, rule, "use --estimator totals")
 
 
 def read_attempts(name: str) -> list[CsvBatch]:
@@ -137,7 +142,9 @@ def read_attempts(name: str) -> list[CsvBatch]:
         records = [(reader.line_num, record) for record in reader]
     except csv.Error as error:
         raise InputError("file", name, f"it is not valid CSV: {error}") from None
-    columns = [column.strip() for column in records[0][1]] if records else []
+    if not any(record for _, record in records):
+        raise InputError("file", name, "it is empty", "begin it with a header: reward,seconds")
+    columns = [column.strip() for column in records[0][1]]
     places = _columns(name, columns)
     batches: dict[str, CsvBatch] = {}
     for line, record in records[1:]:
@@ -153,7 +160,7 @@ def read_attempts(name: str) -> list[CsvBatch]:
                 raise InputError(f"{name} line {line}, step", step, "it must not be blank")
             _add(batches.setdefault(step, CsvBatch(step, [], [], [])), cells, f"{name} line {line}")
     if not batches:
-        raise InputError("file", name, "it has no rows")
+        raise InputError("file", name, "it has a header and no rows")
     first, *rest = batches.values()
     for batch in rest:
         if len(batch.reward) != len(first.reward):
@@ -178,7 +185,7 @@ def _columns(name: str, columns: list[str]) -> dict[str, int]:
     for required in known[:2]:
         if required not in columns:
             near = [column for column in columns if did_you_mean(column, [required]).startswith("did")]
-            remedy = f"is it {near[0]!r}?" if near else f"it has: {', '.join(columns) or 'none'}"
+            remedy = f"is it {near[0]!r}?" if near else f"it has: {', '.join(columns)}"
             raise InputError("column", required, f"{name} has no such column", remedy)
     for column in known:
         if columns.count(column) > 1:

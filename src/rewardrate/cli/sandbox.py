@@ -122,7 +122,10 @@ def _last_line(result: Any) -> str:
     memory = f"{result.peak_memory_bytes / 2**20:.0f} MiB"
     used = f"{result.seconds:.2f} s{without}, {result.cpu_seconds:.2f} s of CPU, {memory}"
     why = f" ({result.message})" if result.message else ""
-    return f"{result.status}{why}: {used}, isolated by {result.level}"
+    disturbed = ""
+    if result.contaminated:
+        disturbed = f"; contaminated: others used its cores for {result.foreign_share:.0%} of the time"
+    return f"{result.status}{why}: {used}, isolated by {result.level}{disturbed}"
 
 
 def _check_arguments(parser: Parser) -> None:

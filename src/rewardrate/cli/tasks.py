@@ -346,7 +346,7 @@ def _doctor(args: argparse.Namespace) -> int:
         print(json.dumps([dataclasses.asdict(row) | {"ok": row.ok} for row in rows], default=str))
         return 0
     shown = [[row.id, "ready" if row.ok else ", ".join(row.missing), row.note] for row in rows]
-    print(table(["task", "", "note"], shown))
+    print(table(["task", "missing", "note"], shown))
     for warning in dict.fromkeys(f"{row.id}: {words}" for row in rows for words in row.warnings):
         print(f"! {warning}")
     for remedy in dict.fromkeys(row.remedy for row in rows if row.remedy):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -94,6 +95,7 @@ class Live:
         self.width = 0
         self.high = 1
         self.shown = 0.0
+        self._lock = threading.RLock()
 
     def __enter__(self) -> Live:
         return self
@@ -109,8 +111,9 @@ class Live:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self._put("")
-        print(harmless(text), file=self.stream, flush=True)
+        with self._lock:
+            self._put("")
+            print(harmless(text), file=self.stream, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -120,14 +123,15 @@ class Live:
     def _put(self, *lines: str) -> None:
         if not self.moves:
             return
-        if self.high > 1:  # back to the first line, and nothing below it
-            print(f"\r\x1b[{self.high - 1}A\x1b[J", end="", file=self.stream)
-            self.width = 0
-        *above, last = lines
-        for text in above:
-            print(f"\r{text.ljust(self.width)}", file=self.stream)
-        print(f"\r{last.ljust(self.width)}\r{last}", end="", file=self.stream, flush=True)
-        self.width, self.high = len(last), len(lines)
+        with self._lock:
+            if self.high > 1:  # back to the first line, and nothing below it
+                print(f"\r\x1b[{self.high - 1}A\x1b[J", end="", file=self.stream)
+                self.width = 0
+            *above, last = lines
+            for text in above:
+                print(f"\r{text.ljust(self.width)}", file=self.stream)
+            print(f"\r{last.ljust(self.width)}\r{last}", end="", file=self.stream, flush=True)
+            self.width, self.high = len(last), len(lines)
 
 
 def duration(seconds: float) -> str:

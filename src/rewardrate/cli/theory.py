@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewardrate.cli.parser import Command, Parser, overrides_of, run_verb
+from rewardrate.cli.parser import Command, Parser, load_recipe, overrides_of, run_verb
 from rewardrate.cli.terminal import Progress, duration, table
 from rewardrate.errors import InputError, MissingExtra
 
@@ -140,8 +140,9 @@ def _check(args: argparse.Namespace) -> int:
     from rewardrate import config as configs
     from rewardrate.theory.check import CheckConfig, check_theory
 
-    source = configs.find_recipe(args.recipe) if args.recipe else None
-    config = configs.load(CheckConfig, source, overrides_of(args, instances=args.instances, seed=args.seed))
+    overrides = overrides_of(args, instances=args.instances, seed=args.seed)
+    named = args.recipe is not None
+    config = load_recipe(CheckConfig, args.recipe, overrides) if named else configs.load(CheckConfig, None, overrides)
     if args.dry_run:
         print(json.dumps(dataclasses.asdict(config)) if args.json else configs.dumps(config, explain=True).rstrip())
         return 0
@@ -330,6 +331,21 @@ def _rounded(value: Any) -> str:
     return "any" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
+MEANINGS = {
+    "optimal_rate": "rho*: the best reward per second of any policy",
+    "policy": "which action to take in each context, counted from 0",
+    "margin": "lead of that action over the next best, smallest over contexts",
+    "dinkelbach": "rates on the way to rho* when each is priced at the last (theorem 1)",
+    "rho_max": "the largest rate that an action can have",
+    "chi": "how much closer each of those steps comes: 1 - shortest / longest seconds",
+    "R": "the largest mean reward",
+    "delta_spr": "largest difference of mean seconds within one context",
+    "Delta_star": "the margin at the optimal rate",
+    "epsilon_bar": "an error of the rate below this still gives the best policy",
+    "k0": "the step from which theorem 2 promises the best policy",
+}
+
+
 def _solve_arguments(parser: Parser) -> None:
     parser.add_argument("file", type=Path, help="TOML file with reward, seconds and p")
     parser.flag_set("'p=[0.9, 0.1]'")
@@ -354,7 +370,8 @@ def _solve(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({key: None if value == float("inf") else value for key, value in result.items()}))
         return 0
-    print(table(["quantity", "value"], [[key.replace("_", " "), _show(value)] for key, value in result.items()]))
+    rows = [[key.replace("_", " "), _show(value), MEANINGS[key]] for key, value in result.items()]
+    print(table(["quantity", "value", "meaning"], rows))
     return 0
 
 

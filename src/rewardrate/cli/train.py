@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewardrate.cli.parser import Command, Parser, overrides_of
-from rewardrate.cli.terminal import Live, duration, table
+from rewardrate.cli.parser import Command, Parser, load_recipe, overrides_of
+from rewardrate.cli.run_view import RunView
+from rewardrate.cli.terminal import Live, table
 
 DETAILS = """\
 Trains a language model on a machine-learning task: it proposes scripts, the sandbox runs and times them, the grader
@@ -63,91 +64,75 @@ def _arguments(parser: Parser) -> None:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from rewardrate import config
-    from rewardrate.training.recipe import ArmName, Recipe
-
-    flags = {"seed": args.seed, "environment.leaderboards": args.leaderboards}
-    recipe = config.load(Recipe, config.find_recipe(args.recipe), overrides_of(args, **flags))
-    if args.arm is not None and args.arm != "both":
-        recipe = recipe.with_arm(args.arm)
     if args.dry_run:
-        print(config.dumps(recipe, explain=True), end="")
-        return 0
-    out = args.out or Path("runs") / f"{Path(args.recipe).stem}-{Path(recipe.task).name}-s{recipe.seed}"
-    priced: ArmName = "rpg" if recipe.arm == "vanilla" else recipe.arm
-    arms: tuple[ArmName, ...] = (priced, "vanilla") if args.arm == "both" else (recipe.arm,)
-    folders = {arm: out / arm for arm in arms}  # so that the other arm can join later
-    for arm, folder in folders.items():
-        _one(recipe.with_arm(arm), arm, folder)
+        return _dry_run(args)
+    with Live() as live, RunView(live) as view:  # before what takes seconds to import
+        recipe = _recipe(args)
+        out = args.out or Path("runs") / f"{Path(args.recipe).stem}-{Path(recipe.task).name}-s{recipe.seed}"
+        priced = "rpg" if recipe.arm == "vanilla" else recipe.arm
+        arms = (priced, "vanilla") if args.arm == "both" else (recipe.arm,)
+        folders = {arm: out / arm for arm in arms}  # so that the other arm can join later
+        try:
+            for arm, folder in folders.items():
+                _one(recipe.with_arm(arm), arm, folder, view)
+        except KeyboardInterrupt:
+            live.say(f"Interrupted. {_saved(folders.values()):,} attempts saved; the same command resumes.")
+            return 130
     return _finish(folders, args)
 
 
-def _one(recipe: Any, arm: str, folder: Path) -> None:
-    """One arm, with a live line of what it does."""
+def _recipe(args: argparse.Namespace) -> Any:
+    from rewardrate.training.recipe import Recipe
+
+    flags = {"seed": args.seed, "environment.leaderboards": args.leaderboards}
+    recipe = load_recipe(Recipe, args.recipe, overrides_of(args, **flags))
+    return recipe if args.arm in (None, "both") else recipe.with_arm(args.arm)
+
+
+def _dry_run(args: argparse.Namespace) -> int:
+    """The settings, once it is known that the task is there; a note for a logger that is not."""
+    from rewardrate import config
+    from rewardrate.training.loggers import absent
+
+    recipe = _recipe(args)
+    recipe.environment.check(recipe.task)
+    for line in absent(recipe.loggers):
+        print(f"note: {line}", file=sys.stderr)
+    print(config.dumps(recipe, explain=True), end="")
+    return 0
+
+
+def _one(recipe: Any, arm: str, folder: Path, view: RunView) -> None:
+    """One arm."""
     from rewardrate.training.session import NO_DEADLINE, train
 
-    print(f"{arm} on {recipe.task}, in {folder}", file=sys.stderr)
+    view.begin(recipe, arm, folder)
     if arm == "horizon" and recipe.budget.script_seconds is None:
-        print(f"note: {NO_DEADLINE}", file=sys.stderr)
-    with Live() as live:
-        view = View(recipe, live, folder)
-        train(recipe, folder, on_attempt=view.attempt, on_step=view.step)
+        view.live.say(f"note: {NO_DEADLINE}")
+    train(recipe, folder, on_phase=view.phase, on_attempt=view.attempt, on_step=view.step)
 
 
-class View:
-    """What the terminal shows during a run: a line that moves, and one that stays for every step."""
+def _saved(folders: Iterable[Path]) -> int:
+    """Attempts that are on record with what they came to."""
+    from rewardrate.runlog import RunLog
 
-    def __init__(self, recipe: Any, live: Live, folder: Path) -> None:
-        from rewardrate.runlog import RunLog
-
-        self.recipe, self.live = recipe, live
-        self.attempts = self.number = 0
-        self.used = self.wall = 0.0
-        if RunLog.exists(folder):  # a resumed run has used some of its budget
+    found = 0
+    for folder in folders:
+        if RunLog.exists(folder):
             with RunLog.open(folder, read_only=True) as log:
-                steps = log.steps()
-            if steps:
-                self.number, self.used = steps[-1].step, steps[-1].script_seconds
-                self.wall = sum(sum(step.phases.values()) for step in steps)
-
-    def attempt(self, place: int, outcome: Any) -> None:
-        """One more script has ended."""
-        self.attempts += 1
-        batch = self.recipe.batch
-        self.live.show(f"  step {self.number + 1}: {self.attempts} of {batch} scripts, last: {outcome.message[:60]}")
-
-    def step(self, step: Any) -> None:
-        """A step is done: say what it came to. One that is worked through again from the record was told before."""
-        self.attempts = 0
-        if step.step <= self.number:
-            return
-        charged = [outcome for outcome in step.outcomes if outcome.charged]
-        valid = [outcome for outcome in charged if outcome.valid]
-        spent, took = sum(outcome.seconds for outcome in charged), sum(step.phases.values())
-        self.number, self.used, self.wall = step.step, self.used + spent, self.wall + took
-        self.live.say(
-            f"step {step.step:>3}  valid {len(valid):>3}/{len(step.outcomes)}  "
-            f"score {_mean(outcome.score for outcome in valid):>7}  reward {_mean(o.reward for o in valid):>6}  "
-            f"seconds {_mean(outcome.seconds for outcome in charged):>6}  rate {step.rate.rate:7.4f}  "
-            f"{self._left(spent, took)}"
-        )
-
-    def _left(self, spent: float, took: float) -> str:
-        """How much of the budget is used, and how long the rest takes at this step's pace; what ends first counts."""
-        budget = self.recipe.budget
-        limits = (
-            (self.number, budget.steps, 1),
-            (self.used, budget.script_seconds, spent),
-            (self.wall, budget.wall_seconds, took),
-        )
-        ends = [(used / limit, (limit - used) / max(pace, 1e-9)) for used, limit, pace in limits if limit is not None]
-        share, steps = max(share for share, _ in ends), min(steps for _, steps in ends)
-        return f"{min(1.0, share):4.0%} of the budget, {duration(max(0.0, steps) * took)} left"
+                found += len(log.attempts()) + sum(row.outcome is not None for row in log.pending())
+    return found
 
 
-def _mean(numbers: Iterable[float | None]) -> str:
-    known = [number for number in numbers if number is not None]
-    return f"{sum(known) / len(known):.4g}" if known else "-"
+SHOWN = {
+    "attempts": "attempts",
+    "valid_share": "valid",
+    "reward_per_attempt": "reward/attempt",
+    "seconds_per_attempt": "s/attempt",
+    "reward_per_second": "reward/s",
+    "best_reward": "best reward",
+}
+"Number -> its head in the table at the end, which fits 80 columns."
 
 
 def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:
@@ -160,10 +145,9 @@ def _finish(folders: Mapping[Any, Path], args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(found))
         return 0
-    names = ["attempts", "valid_share", "reward_per_attempt", "seconds_per_attempt", "reward_per_second", "best_reward"]
-    rows = [[arm, *(f"{row[name]:.4g}" for name in names)] for arm, row in found.items()]
+    rows = [[arm, *(f"{row[name]:.4g}" for name in SHOWN)] for arm, row in found.items()]
     for sentence in headline.one_task(experiments(list(runs.values()))[0]):
         print(sentence)
-    print(table(["arm", *(name.replace("_", " ") for name in names)], rows, right=range(1, len(names) + 1)))
+    print(table(["arm", *SHOWN.values()], rows, right=range(1, len(SHOWN) + 1)))
     print(f"next: rewardrate report {next(iter(folders.values())).parent}")
     return 0

@@ -107,6 +107,9 @@ class EnvironmentSettings(ABC):
     kind: str
     "The name of the kind."
 
+    def check(self, task: str) -> None:  # noqa: B027, not every kind can tell
+        """InputError for a task that there is not; prepares nothing. What `rewardrate train --dry-run` asks."""
+
     @abstractmethod
     def setup(self, task: str, clock: str) -> RunSetup:
         """Load and prepare what `task` names; scripts are priced by `clock`. Raises InputError if it cannot be had."""

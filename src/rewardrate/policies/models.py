@@ -227,7 +227,8 @@ def _device(device: str) -> str:
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise InputError("device", device, "it must be auto, cpu or cuda")
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError("device", device, "no NVIDIA GPU is usable here", "use cpu")
+        remedy = "give cpu (--set policy.device=cpu: slow for a large model), or train the recipe laptop"
+        raise InputError("device", device, "no NVIDIA GPU is usable here", remedy)
     return device
 
 

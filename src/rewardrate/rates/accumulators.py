@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rewardrate.attempt import RateEstimate
 from rewardrate.checks import at_least
 from rewardrate.errors import InputError
-from rewardrate.rates.estimate import Estimator
+from rewardrate.rates.estimate import Estimator, too_few
 from rewardrate.rates.rows import Invalid, check_invalid, check_rows, check_valid, vector
 
 Array = NDArray[np.float64]
@@ -145,9 +145,17 @@ class Accumulators:
         return True
 
     def fit(self, estimator: Estimator) -> RateEstimate:
-        """Update `estimator` with the rows it expects. Call it once per estimator after an update."""
+        """Update `estimator` with the rows it expects. Call it once per estimator after an update.
+
+        While fewer chains have a total than an estimator of totals needs, its estimate stays as it is; with fewer
+        chains in all it never could change, which is an InputError.
+        """
         if estimator.feeds == "totals":
+            if self.chains < estimator.least_rows:
+                raise too_few("chains", self.chains, estimator, "cut the stream into several chains")
             filled = self.seconds > 0
+            if filled.sum() < estimator.least_rows:
+                return estimator.estimate
             estimate = estimator.update(self.reward[filled], self.seconds[filled])
         elif self._fresh:
             estimate = estimator.update(*(np.concatenate(column) for column in zip(*self._fresh, strict=True)))

@@ -24,14 +24,14 @@ class Fixed(Estimator):
         self.rate = finite("rate", rate, lambda number: number >= 0, "be a finite number, not negative")
         self._estimate = RateEstimate.around(self.rate, 0.0, 0)
 
-    def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[None, RateEstimate]:
+    def absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[None, RateEstimate]:
+        """The price again, and how many rows there were."""
         return None, RateEstimate.around(self.rate, 0.0, self._estimate.count + reward.size)
 
-    def _install(self, state: None) -> None:
-        pass
-
-    def _state(self) -> dict[str, Any]:
+    def dump_state(self) -> dict[str, Any]:
+        """Nothing to keep."""
         return {}
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        state_numbers(state, ())
+    def parse_state(self, saved: Mapping[str, Any]) -> None:
+        """Nothing to read."""
+        state_numbers(saved, ())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,16 @@ class Memory:
     state: NDArray[np.int64]
     reward: Array
     seconds: Array
+
+
+class Learned(NamedTuple):
+    """What a Neural has learned: network, optimiser, memory, and the next private state number."""
+
+    network: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    memory: Memory
+    alone: int
+    "For attempts that come without a state: each gets a negative number of its own."
 
 
 class Neural(Estimator):
@@ -65,9 +75,8 @@ class Neural(Estimator):
         self.seed = at_least("seed", seed, 0)
         if self.seed >= 2**63:
             raise InputError("seed", seed, "it must be below 2^63")
-        self._network, self._optimizer = self._build()
-        self._memory = Memory(np.zeros((0, self.features)), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-        self._alone = -1  # the next private state number, for attempts that come without one
+        empty = Memory(np.zeros((0, self.features)), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        self.state = Learned(*self._build(), empty, -1)
 
     def update(
         self,
@@ -88,21 +97,21 @@ class Neural(Estimator):
         if not kept.any():
             return self._estimate
         added = Memory(features_nf[kept], state_n[kept], np.where(mask, rows.reward, 0.0)[kept], rows.seconds[kept])
-        before = self._state()
+        before = self.dump_state()
         try:
             with one_thread(), np.errstate(all="ignore"):
                 self._learn(added)
                 estimate = self._greedy(self._estimate.count + int(kept.sum()))
-            self._commit(None, estimate)
+            self._commit(self.state, estimate)
         except BaseException:  # also an interrupt: half an update is none
-            self._restore(before)
+            self.state = self.parse_state(before)
             raise
         return self._estimate
 
     def predict(self, features: ArrayLike) -> tuple[Array, Array]:
         """Predicted reward and seconds for rows of features."""
         table = self._check_features(features, len(np.atleast_2d(np.asarray(features))))
-        if not self._memory.reward.size:
+        if not self.state.memory.reward.size:
             raise InputError("features", f"{len(table)} rows", "nothing has been learned yet", "call update() first")
         return self._predict(table)
 
@@ -120,7 +129,7 @@ class Neural(Estimator):
 
     def _check_state(self, state: ArrayLike | None, size: int) -> NDArray[np.int64]:
         if state is None:
-            return np.arange(self._alone, self._alone - size, -1, dtype=np.int64)
+            return np.arange(self.state.alone, self.state.alone - size, -1, dtype=np.int64)
         numbers = np.atleast_1d(np.asarray(state))
         if numbers.shape != (size,) or numbers.dtype.kind not in "iu" or (numbers < 0).any():
             raise InputError("state", numbers.tolist(), f"it must be {size} whole numbers, at least 0")
@@ -128,22 +137,22 @@ class Neural(Estimator):
 
     def _learn(self, added: Memory) -> None:
         """Put attempts into memory, drop the oldest, and take `steps` full-batch steps on what is left."""
-        old = self._memory
+        old = self.state.memory
         columns = ((getattr(old, name), getattr(added, name)) for name in ("features", "state", "reward", "seconds"))
-        self._memory = Memory(*(np.concatenate(pair)[-self.memory :] for pair in columns))
-        self._alone -= added.reward.size
-        torch, memory = import_torch(), self._memory
+        memory = Memory(*(np.concatenate(pair)[-self.memory :] for pair in columns))
+        self.state = self.state._replace(memory=memory, alone=self.state.alone - added.reward.size)
+        torch = import_torch()
         inputs = torch.from_numpy(self._standardise(memory.features))
         targets = torch.from_numpy(np.column_stack([memory.reward / self._reward_scale(), self._log_seconds()]))
         for _ in range(self.steps):
-            self._optimizer.zero_grad()
-            loss = ((self._network(inputs) - targets) ** 2).mean()
+            self.state.optimizer.zero_grad()
+            loss = ((self.state.network(inputs) - targets) ** 2).mean()
             loss.backward()
-            self._optimizer.step()
+            self.state.optimizer.step()
 
     def _greedy(self, count: int) -> RateEstimate:
         """One Dinkelbach step on the predictions; the interval is the ratio's, from the chosen attempts' residuals."""
-        memory = self._memory
+        memory = self.state.memory
         reward_hat, seconds_hat = self._predict(memory.features)
         value = reward_hat - self._estimate.rate * seconds_hat
         order = np.lexsort((value, memory.state))  # by state, best value last
@@ -155,26 +164,26 @@ class Neural(Estimator):
         return RateEstimate.around(mean, math.hypot(*left), count)  # hypot: squares of huge rewards do not overflow
 
     def _predict(self, features: Array) -> tuple[Array, Array]:
-        memory = self._memory
+        memory = self.state.memory
         torch = import_torch()
         with torch.no_grad():
-            known = self._network(torch.from_numpy(self._standardise(memory.features))).numpy()
-            asked = self._network(torch.from_numpy(self._standardise(features))).numpy()
+            known = self.state.network(torch.from_numpy(self._standardise(memory.features))).numpy()
+            asked = self.state.network(torch.from_numpy(self._standardise(features))).numpy()
         shift = (memory.reward / self._reward_scale() - known[:, 0]).mean()
         center = float(np.log(memory.seconds).mean())
         factor = float((memory.seconds / math.exp(center)).sum() / np.exp(known[:, 1]).sum())
         return (asked[:, 0] + shift) * self._reward_scale(), np.exp(asked[:, 1]) * factor * math.exp(center)
 
     def _standardise(self, features: Array) -> Array:
-        center, spread = self._memory.features.mean(axis=0), self._memory.features.std(axis=0)
+        center, spread = self.state.memory.features.mean(axis=0), self.state.memory.features.std(axis=0)
         return np.asarray((features - center) / np.where(spread > 0, spread, 1.0))
 
     def _reward_scale(self) -> float:
-        largest = float(np.abs(self._memory.reward).max())
+        largest = float(np.abs(self.state.memory.reward).max())
         return largest if largest > 0 else 1.0
 
     def _log_seconds(self) -> Array:
-        logs = np.log(self._memory.seconds)
+        logs = np.log(self.state.memory.seconds)
         return np.asarray(logs - logs.mean())
 
     def _build(self) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -188,31 +197,31 @@ class Neural(Estimator):
                 weight.copy_(bound * (2 * torch.rand(weight.shape, generator=generator, dtype=torch.float64) - 1))
         return network, torch.optim.Adam(network.parameters(), lr=self.learning_rate)
 
-    def _absorb(self, reward: Array, seconds: Array) -> tuple[None, RateEstimate]:
-        raise AssertionError("update() is overridden: features and states come with the rows")
+    def absorb(self, reward: Array, seconds: Array) -> tuple[Learned, RateEstimate]:
+        """Not used: update() is overridden, because features and states come with the rows."""
+        raise AssertionError("call update()")
 
-    def _install(self, state: None) -> None:
-        pass
-
-    def _state(self) -> dict[str, Any]:
-        adam = self._optimizer.state_dict()["state"]
+    def dump_state(self) -> dict[str, Any]:
+        """Weights, the optimiser's moments and the memory."""
+        adam = self.state.optimizer.state_dict()["state"]
         return {
-            "weights": {name: value.tolist() for name, value in self._network.state_dict().items()},
+            "weights": {name: value.tolist() for name, value in self.state.network.state_dict().items()},
             "adam": {str(i): {key: value.tolist() for key, value in entry.items()} for i, entry in adam.items()},
             "memory": {
-                name: getattr(self._memory, name).tolist() for name in ("features", "state", "reward", "seconds")
+                name: getattr(self.state.memory, name).tolist() for name in ("features", "state", "reward", "seconds")
             },
-            "alone": self._alone,
+            "alone": self.state.alone,
         }
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
+    def parse_state(self, saved: Mapping[str, Any]) -> Learned:
+        """A network and an optimiser of their own, and a memory whose rows belong together."""
         torch = import_torch()
         network, optimizer = self._build()
         network.load_state_dict(
-            {name: torch.tensor(value, dtype=torch.float64) for name, value in state["weights"].items()}
+            {name: torch.tensor(value, dtype=torch.float64) for name, value in saved["weights"].items()}
         )
         adam = optimizer.state_dict()
-        for index, entry in state["adam"].items():
+        for index, entry in saved["adam"].items():
             kinds = {"step": torch.float32}
             adam["state"][int(index)] = {
                 k: torch.tensor(v, dtype=kinds.get(k, torch.float64)) for k, v in entry.items()
@@ -221,17 +230,17 @@ class Neural(Estimator):
         for weight, entry in zip(network.parameters(), adam["state"].values(), strict=bool(adam["state"])):
             if not all(entry[name].shape == weight.shape for name in ("exp_avg", "exp_avg_sq")):
                 raise ValueError("the optimiser's moments do not fit the network")
-        saved = state["memory"]
-        features = np.array(saved["features"], dtype=float).reshape(-1, self.features)
-        reward, seconds = vector("reward", saved["reward"]), vector("seconds", saved["seconds"])
-        numbers = np.array(saved["state"], np.int64)
+        rows = saved["memory"]
+        features = np.array(rows["features"], dtype=float).reshape(-1, self.features)
+        reward, seconds = vector("reward", rows["reward"]), vector("seconds", rows["seconds"])
+        numbers = np.array(rows["state"], np.int64)
         finite = all(np.isfinite(column).all() for column in (features, reward, seconds))
         if not (finite and (seconds > 0).all() and len(features) == len(numbers) == reward.size == seconds.size):
             raise ValueError("the memory holds rows of different lengths, or numbers that cannot be")
         memory = Memory(features, numbers, reward, seconds)
         if not all(bool(torch.isfinite(weight).all()) for weight in network.parameters()):
             raise ValueError("the weights must be finite")
-        self._network, self._optimizer, self._memory, self._alone = network, optimizer, memory, int(state["alone"])
+        return Learned(network, optimizer, memory, int(saved["alone"]))
 
 
 @contextmanager

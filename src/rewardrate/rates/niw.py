@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rewardrate.attempt import RateEstimate
 from rewardrate.checks import at_least, finite
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, nearest
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.predictive import Predictive, draw_literal, draw_transformed
 from rewardrate.rates.rows import Invalid
@@ -30,12 +30,20 @@ class Posterior(NamedTuple):
     psi: Array
 
 
+class Belief(NamedTuple):
+    """What an NIW knows, and the generator that its batches are drawn with."""
+
+    posterior: Posterior
+    rng: np.random.Generator
+
+
 class NIW(Estimator):
     """Rows are running totals per chain: z_i = (reward_i, log seconds_i), jointly Gaussian with unknown moments.
 
     An update discounts the last posterior by `forgetting` (kappa, nu and psi; the mean keeps its place), adds the n
     rows by conjugacy, draws `batches` batches of n pairs from the Student-t predictive (nu - 1 degrees of freedom),
-    and charges a high quantile of their rates sum(x) / sum(exp(y)). Fewer than two rows change nothing.
+    and charges a high quantile of their rates sum(x) / sum(exp(y)); `estimate.mean` is their mean. One row has no
+    spread: a single stream of attempts is refused (use Totals, or cut it into several chains).
     Paper, section "Reward-rate Predictor", equations (method:niw) and (method:rate).
 
     `draws="auto"` draws the batch rates by inverse transform where that is exact to Monte-Carlo error, else pair by
@@ -43,6 +51,7 @@ class NIW(Estimator):
     """
 
     feeds: ClassVar[Literal["attempts", "totals"]] = "totals"
+    least_rows: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -73,23 +82,29 @@ class NIW(Estimator):
         floor = "be above 1, or None for no floor"
         self.dof_floor = None if dof_floor is None else finite("dof_floor", dof_floor, lambda number: number > 1, floor)
         if draws not in get_args(Draws):
-            near = did_you_mean(str(draws), get_args(Draws))
+            near = nearest(str(draws), get_args(Draws))
             raise InputError("draws", draws, "it must be 'auto' or 'literal'", near)
         self.draws, self.seed = draws, at_least("seed", seed, 0)
-        self._posterior = Posterior(self.kappa0, self.nu0, np.array(self.mu0), self.psi0 * np.eye(2))
-        self._rng = np.random.default_rng(self.seed)
+        prior = Posterior(self.kappa0, self.nu0, np.array(self.mu0), self.psi0 * np.eye(2))
+        self.state = Belief(prior, np.random.default_rng(self.seed))
 
     @property
     def posterior(self) -> Posterior:
         """The posterior after the latest update (the prior before it)."""
-        return self._posterior
+        posterior: Posterior = self.state.posterior
+        return posterior
 
-    def _absorb(self, reward: Array, seconds: Array) -> tuple[Posterior, RateEstimate]:
-        if reward.size < 2:
-            return self._posterior, self._estimate
+    def absorb(self, reward: Array, seconds: Array) -> tuple[Belief, RateEstimate]:
+        """The posterior after these rows and the quantile of its batch rates; paper, section "Reward-rate Predictor".
+
+        Where invalid rows were left out and one is all there is, nothing changes.
+        """
+        belief: Belief = self.state
+        if reward.size < self.least_rows:
+            return belief, self._estimate
         posterior = self._add(reward, seconds)
         predictive = student_t(posterior, reward.size)
-        before = self._rng.bit_generator.state
+        before = belief.rng.bit_generator.state
         try:
             rates = self._draw(predictive)
             mean = float(rates.sum()) / rates.size
@@ -97,19 +112,21 @@ class NIW(Estimator):
             if not (math.isfinite(mean) and math.isfinite(rate) and math.isfinite(low) and math.isfinite(high)):
                 raise InputError("reward / seconds", mean, "the rates do not fit 64-bit arithmetic", "rescale them")
         except BaseException:
-            self._rng.bit_generator.state = before  # a refused or interrupted update must not move the stream
+            belief.rng.bit_generator.state = before  # a refused or interrupted update must not move the stream
             raise
-        return posterior, RateEstimate(max(0.0, rate), mean, low, high, self._estimate.count + reward.size)
+        return Belief(posterior, belief.rng), RateEstimate(
+            max(0.0, rate), mean, low, high, self._estimate.count + reward.size
+        )
 
     def _draw(self, predictive: Predictive) -> Array:
         rates = None
         if self.draws == "auto":
-            rates = draw_transformed(self._rng, predictive, self.batches, self.quantile)
-        return draw_literal(self._rng, predictive, self.batches) if rates is None else rates
+            rates = draw_transformed(self.state.rng, predictive, self.batches, self.quantile)
+        return draw_literal(self.state.rng, predictive, self.batches) if rates is None else rates
 
     def _add(self, reward: Array, seconds: Array) -> Posterior:
         """The posterior after n rows: discount, then the conjugate update."""
-        old, keep, n = self._posterior, self.forgetting, reward.size
+        old, keep, n = self.posterior, self.forgetting, reward.size
         log_seconds = np.log(seconds)
         mean_x, mean_y = float(reward.sum()) / n, float(log_seconds.sum()) / n
         x, y = reward - mean_x, log_seconds - mean_y
@@ -129,24 +146,23 @@ class NIW(Estimator):
         mu = (kappa * old.mu + (n * mean_x, n * mean_y)) / (kappa + n)
         return Posterior(kappa + n, nu + n, mu, np.array([[xx, xy], [xy, yy]]))
 
-    def _install(self, state: Posterior) -> None:
-        self._posterior = state
+    def dump_state(self) -> dict[str, Any]:
+        """The posterior's parameters and the generator's state."""
+        (kappa, nu, mu, psi), rng = self.state
+        return {"kappa": kappa, "nu": nu, "mu": mu.tolist(), "psi": psi.tolist(), "rng": rng.bit_generator.state}
 
-    def _state(self) -> dict[str, Any]:
-        kappa, nu, mu, psi = self._posterior
-        return {"kappa": kappa, "nu": nu, "mu": mu.tolist(), "psi": psi.tolist(), "rng": self._rng.bit_generator.state}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        kappa, nu = (finite(name, state[name]) for name in ("kappa", "nu"))
-        mu, psi = np.array(state["mu"], dtype=float), np.array(state["psi"], dtype=float)
+    def parse_state(self, saved: Mapping[str, Any]) -> Belief:
+        """A posterior whose scatter is one, and a generator of its own."""
+        kappa, nu = (finite(name, saved[name]) for name in ("kappa", "nu"))
+        mu, psi = np.array(saved["mu"], dtype=float), np.array(saved["psi"], dtype=float)
         if mu.shape != (2,) or psi.shape != (2, 2) or not (np.isfinite(mu).all() and np.isfinite(psi).all()):
             raise ValueError("mu must be 2 and psi 2 x 2 finite numbers")
         (xx, xy), (yx, yy) = psi.tolist()
         if not (kappa > 0 and nu > 1 and xx >= 0 and yy >= 0 and xy == yx and xy * xy <= xx * yy * (1 + 1e-9)):
             raise ValueError("kappa must be positive, nu above 1, psi a scatter matrix")
         rng = np.random.default_rng()
-        rng.bit_generator.state = state["rng"]
-        self._posterior, self._rng = Posterior(kappa, nu, mu, psi), rng
+        rng.bit_generator.state = saved["rng"]
+        return Belief(Posterior(kappa, nu, mu, psi), rng)
 
 
 def student_t(posterior: Posterior, size: int) -> Predictive:

@@ -42,15 +42,15 @@ class RobbinsMonro(Estimator):
     """
 
     def __init__(self, *, power: float = 0.6, floor: float = 0.0, invalid: Invalid = "zero") -> None:
-        super().__init__(invalid=invalid)
+        super().__init__(state=Walk(), invalid=invalid)
         self.power = finite(
             "power", power, lambda number: 0.5 < number <= 1, "lie in (0.5, 1], or the steps do not sum as needed"
         )
         self.floor = finite("floor", floor, lambda number: 0 <= number <= 1, "lie in [0, 1]")
-        self._walk = Walk()
 
-    def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Walk, RateEstimate]:
-        old = self._walk
+    def absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Walk, RateEstimate]:
+        """One step of the walk."""
+        old: Walk = self.state
         step = max(self.floor, (old.updates + 1) ** -self.power)
         mean_seconds = old.seconds + step * (float(seconds.mean()) - old.seconds)
         gain = step / mean_seconds
@@ -64,19 +64,18 @@ class RobbinsMonro(Estimator):
 
     def _noise(self, reward: NDArray[np.float64], seconds: NDArray[np.float64], rate: float) -> float:
         """Mean square of what the old rate did not foresee; at the first update, of what the new one leaves over."""
-        if self._walk.updates:
-            left = reward - self._walk.rate * seconds
+        if self.state.updates:
+            left = reward - self.state.rate * seconds
             return float(left @ left) / reward.size
         left = reward - rate * seconds
         return float(left @ left) / max(reward.size - 1, 1)
 
-    def _install(self, state: Walk) -> None:
-        self._walk = state
+    def dump_state(self) -> dict[str, Any]:
+        """Where the walk stands, by name."""
+        return asdict(self.state)
 
-    def _state(self) -> dict[str, Any]:
-        return asdict(self._walk)
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        found = state_numbers(state, tuple(asdict(Walk())), ("seconds", "noise", "variance"))
+    def parse_state(self, saved: Mapping[str, Any]) -> Walk:
+        """A walk of finite numbers after a whole number of updates."""
+        found = state_numbers(saved, tuple(asdict(Walk())), ("seconds", "noise", "variance"))
         found.pop("updates")
-        self._walk = Walk(at_least("updates", state["updates"], 0), **found)
+        return Walk(at_least("updates", saved["updates"], 0), **found)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, nearest
 
 Invalid = Literal["zero", "exclude"]
 
@@ -25,9 +25,7 @@ def check_invalid(invalid: str) -> Invalid:
     for rule in get_args(Invalid):
         if isinstance(invalid, str) and invalid == rule:
             return rule  # type: ignore[no-any-return]
-    raise InputError(
-        "invalid", invalid, "it must be 'zero' or 'exclude'", did_you_mean(str(invalid), get_args(Invalid))
-    )
+    raise InputError("invalid", invalid, "it must be 'zero' or 'exclude'", nearest(str(invalid), get_args(Invalid)))
 
 
 def check_rows(reward: ArrayLike, seconds: ArrayLike, valid: ArrayLike | None, invalid: Invalid) -> Rows:

@@ -38,12 +38,12 @@ class Totals(Estimator):
     """
 
     def __init__(self, *, forgetting: float = 1.0, invalid: Invalid = "zero") -> None:
-        super().__init__(invalid=invalid)
+        super().__init__(state=Sums(), invalid=invalid)
         self.forgetting = finite("forgetting", forgetting, lambda number: 0 < number <= 1, "lie in (0, 1]")
-        self._sums = Sums()
 
-    def _absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Sums, RateEstimate]:
-        old, keep = self._sums, self.forgetting
+    def absorb(self, reward: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[Sums, RateEstimate]:
+        """The sums with these rows, and their ratio."""
+        old, keep = self.state, self.forgetting
         again = keep * keep
         new = Sums(
             w=keep * old.w + reward.size,
@@ -62,11 +62,10 @@ class Totals(Estimator):
         error = math.sqrt(max(0.0, residual) * correction) / new.s if math.isfinite(residual) else math.nan
         return new, RateEstimate.around(mean, error, self._estimate.count + reward.size)
 
-    def _install(self, state: Sums) -> None:
-        self._sums = state
+    def dump_state(self) -> dict[str, Any]:
+        """The sums by name."""
+        return asdict(self.state)
 
-    def _state(self) -> dict[str, Any]:
-        return asdict(self._sums)
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._sums = Sums(**state_numbers(state, tuple(asdict(Sums())), ("w", "s", "ww", "rr", "ss")))
+    def parse_state(self, saved: Mapping[str, Any]) -> Sums:
+        """Finite sums, those of squares not negative."""
+        return Sums(**state_numbers(saved, tuple(asdict(Sums())), ("w", "s", "ww", "rr", "ss")))

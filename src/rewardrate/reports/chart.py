@@ -16,6 +16,7 @@ from rewardrate.reports.svg import inline
 
 Array = NDArray[np.float64]
 SIZE, SMALL = (5.4, 3.4), (3.7, 2.5)  # inches: text stays readable when a phone shows the chart 340 pixels wide
+ONE_STEP = np.array([0.0, 1.0, 2.0])
 POINTS = 20_000  # more are thinned out: they would overlap
 
 
@@ -103,18 +104,22 @@ def draw_grid(charts: Sequence[Chart], columns: int = 4) -> Any:
 
 def draw_on(axis: Any, chart: Chart, *, light: bool = False) -> None:
     """The chart on an axis."""
+    from matplotlib.ticker import FixedLocator
+
     for line in chart.lines:
         if line.low is not None and line.high is not None:
             axis.fill_between(line.x, line.low, line.high, color=line.color, alpha=0.16, lw=0)
         style: dict[str, Any] = {"lw": 0.8, "alpha": 0.45}
         if not line.faint:
             style = {"lw": 1.9, "label": plain(line.label)}
-        axis.plot(line.x, line.y, ls=line.dash, marker=line.marker, ms=5, color=line.color, **style)
+        marker = line.marker or ("o" if np.isfinite(line.y).sum() == 1 else "")  # one point is no line
+        axis.plot(line.x, line.y, ls=line.dash, marker=marker, ms=5, color=line.color, **style)
     if chart.areas:
-        layers = [area.y for area in chart.areas]
+        layers = [np.pad(area.y, 1, mode="edge") for area in chart.areas]  # so that the outer bars have their width
         names = [plain(area.label) for area in chart.areas]
         shades = [area.color for area in chart.areas]
-        axis.stackplot(chart.area_x, *layers, labels=names, colors=shades, lw=0, step="mid")
+        steps = np.pad(chart.area_x, 1, mode="reflect", reflect_type="odd") if chart.area_x.size > 1 else ONE_STEP
+        axis.stackplot(steps, *layers, labels=names, colors=shades, lw=0, step="mid")
     if chart.points is not None:
         _draw_points(axis, chart.points, light)
     if chart.log_x:
@@ -124,7 +129,7 @@ def draw_on(axis: Any, chart: Chart, *, light: bool = False) -> None:
         axis.set_yscale("log")
     axis.set(title=plain(chart.title), xlabel=plain(chart.x), ylabel=plain(chart.y))
     _limits(axis, chart)
-    if chart.x == "step":
+    if chart.x == "step" and not isinstance(axis.xaxis.get_major_locator(), FixedLocator):
         axis.xaxis.get_major_locator().set_params(integer=True)
     if axis.get_legend_handles_labels()[0]:
         place: dict[str, Any] = {"loc": chart.legend}
@@ -143,11 +148,27 @@ def plain(text: str, limit: int = 60) -> str:
 
 def _limits(axis: Any, chart: Chart) -> None:
     low, high = chart.y_range
-    if chart.areas and chart.area_x.size > 1:
-        axis.set_xlim(chart.area_x[0], chart.area_x[-1])
+    if low == 0 and high is None:  # half a dot above the highest point
+        high = 1.05 * axis.dataLim.y1 if 0 < axis.dataLim.y1 < math.inf else None
+    if chart.areas:
+        axis.set_xlim(chart.area_x[0] - 0.5, chart.area_x[-1] + 0.5)
+        if chart.area_x.size == 1:
+            axis.set_xticks(chart.area_x)
+    elif chart.x == "step" and chart.lines and all(line.x.size == 1 for line in chart.lines):
+        axis.set_xlim(chart.lines[0].x[0] - 0.5, chart.lines[0].x[0] + 0.5)
+        axis.set_xticks(chart.lines[0].x)
+    if low is None and high is None and not chart.log_y:
+        low, high = _wide_enough(*axis.get_ylim())
     if low is not None and high is None and axis.get_ylim()[1] <= low:
         high = low + 1.0
     axis.set_ylim(low, high)
+
+
+def _wide_enough(low: float, high: float) -> tuple[float, float]:
+    """Limits of an axis that is no narrower than a tenth of its values: rounding must not look like movement."""
+    middle = (low + high) / 2
+    least = 0.1 * abs(middle) or 1.0
+    return (low, high) if high - low >= least else (middle - least / 2, middle + least / 2)
 
 
 def _plain_ticks(axis: Any) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rewardrate.reports.chart import POINTS, Area, Chart, Line, Points
 from rewardrate.reports.evaluation import Metric, Value, band, budget_grid, curve
 from rewardrate.reports.run import Experiment, Run
-from rewardrate.reports.style import BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SILVER, SKY, YELLOW
+from rewardrate.reports.style import BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, RED, SILVER, SKY, YELLOW
 from rewardrate.runlog import AttemptRow
 
 Array = NDArray[np.float64]
@@ -21,13 +21,13 @@ KINDS = {
     "no-gain": SKY,
     "bad-submission": YELLOW,
     "no-submission": PURPLE,
-    "error": ORANGE,
+    "error": RED,
     "timeout": BROWN,
     "memory": GREEN,
     "killed": GREY,
     "format": SILVER,
 }
-"Kinds of failures and their colours, from the latest stage of an attempt to the earliest."
+"Kinds of failures and their colours (none is an arm's), from the latest stage of an attempt to the earliest."
 HEALTH = {
     "kl": ("KL to the reference", "How far the policy has moved from where it started, per token."),
     "entropy": ("entropy", "How undecided the policy is, per token. A fall to 0 means it repeats itself."),
@@ -47,7 +47,7 @@ def charts(experiment: Experiment) -> list[Chart]:
     made = [budget(experiment, metric, value) for metric in experiment.metrics for value in get_args(Value)]
     made += [cumulative(experiment), rate(experiment), *over_steps(experiment)]
     made += [attempts(experiment, label) for label in experiment.arms]
-    made += [failures(experiment, label) for label in experiment.arms]
+    made += [one for label in experiment.arms if (one := failures(experiment, label)).areas]  # none failed: no chart
     made += health(experiment)
     scales = frontier(experiment)
     return made + ([scales] if scales else [])

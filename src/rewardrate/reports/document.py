@@ -110,6 +110,14 @@ def tile(value: str, words: str, kind: str = "") -> str:
     return f'<div class="tile {kind}"><strong>{escape(value)}</strong><span>{escape(words)}</span></div>'
 
 
+def duel(words: str, rpg: str, vanilla: str, note: str) -> str:
+    """A tile with a number of each arm, in the arms' colours, and what is known of their difference."""
+    return (
+        f'<div class="tile"><strong><b class="rpg">{escape(rpg)}</b><i>vs</i><b class="vanilla">{escape(vanilla)}</b>'
+        f"</strong><span>{escape(words)}</span><span>{escape(note)}</span></div>"
+    )
+
+
 def fold(title: str, inside: str) -> str:
     """Something that is there when asked for."""
     return f"<details><summary>{escape(title)}</summary>{inside}</details>"

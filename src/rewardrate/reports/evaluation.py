@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardrate.checks import at_least, finite
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, nearest
 from rewardrate.reports.columns import COLUMNS, boolean_column, check_rows, column, integer_column, same_length
 from rewardrate.runlog.comparison import Value
 
@@ -69,7 +69,7 @@ class Chains:
         """
         if value not in get_args(Value):
             rule = f"it must be one of {', '.join(get_args(Value))}"
-            raise InputError("value", value, rule, did_you_mean(str(value), get_args(Value)))
+            raise InputError("value", value, rule, nearest(str(value), get_args(Value)))
         zero = self.metric == "reward" or (value == "current" and self.higher_is_better)
         nothing = 0.0 if zero else np.nan
         if value == "current":
@@ -103,9 +103,7 @@ def chains(
     raises InputError naming it.
     """
     if metric not in get_args(Metric):
-        raise InputError(
-            "metric", metric, "it must be one of reward, score", did_you_mean(str(metric), get_args(Metric))
-        )
+        raise InputError("metric", metric, "it must be one of reward, score", nearest(str(metric), get_args(Metric)))
     step_N, row_N = (integer_column(columns, name) for name in ("step", "row"))
     flags_N, seconds_N, value_N = (column(columns, name) for name in ("valid", "seconds", metric))
     number_N = integer_column(columns, "chain") if "chain" in columns else row_N
@@ -246,6 +244,16 @@ class Comparison(Paired):
     "Relative improvement at T in percent; positive when rpg is better, whichever way the metric points."
     draws: Array
     "D bootstrap draws of the improvement, for `over_tasks`; NaN where it is not defined."
+    higher_is_better: bool = True
+
+    @property
+    def advantage(self) -> Interval:
+        """The difference, turned round where lower is better: like the improvement, positive when rpg is better."""
+        found = self.difference
+        if self.higher_is_better or found.value is None:
+            return found
+        low, high = (None if end is None else 0.0 - end for end in (found.high, found.low))
+        return Interval(0.0 - found.value, low, high)
 
 
 def compare(
@@ -282,6 +290,7 @@ def compare(
         final=final,
         improvement=_interval(percent, improvement_D),
         draws=improvement_D,
+        higher_is_better=up,
     )
 
 

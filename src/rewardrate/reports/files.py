@@ -11,10 +11,11 @@ from rewardrate.errors import InputError
 from rewardrate.reports import chart, charts, crossing_curves, study, theory
 from rewardrate.reports.evaluation import Metric
 from rewardrate.reports.page import budget_grid, cumulative_grid, page, steps_grid, title_of, write_text
-from rewardrate.reports.run import Experiment, Run, experiments, gather
+from rewardrate.reports.run import Experiment, Run, experiments, folders, gather
 from rewardrate.reports.style import pyplot, save
 from rewardrate.reports.tables import TaskTable, comma_separated, latex, markdown
 from rewardrate.reports.tables import table as table_of
+from rewardrate.runlog import RunLog
 
 FORMATS = {"table.md": markdown, "table.tex": latex, "table.csv": comma_separated}
 
@@ -50,6 +51,8 @@ def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None
     for name in ("figures", "tables"):
         if (target / name).exists() and not (target / name).is_dir():
             raise InputError("--out", str(target), f"a file named {name} is where a folder must be", "move it")
+    if out is None:
+        _own(target)
     runs, problems = gather(places)
     found = experiments(runs)
     written = write_text(target, "report.html", page(runs, title_of(places, target), problems=problems))
@@ -67,6 +70,25 @@ def write(places: Sequence[Path], out: Path | None = None, metric: Metric | None
         table=table,
         problems=tuple(problems),
     )
+
+
+OURS = ("report.html", "figures", "tables")
+
+
+def _own(folder: Path) -> None:
+    """InputError where a report would be strewn among the files of others.
+
+    Ours is a run, a folder that has a report already, and one in which every folder is a run or holds runs.
+    """
+    if RunLog.exists(folder) or not folder.is_dir() or (folder / OURS[0]).exists():
+        return
+    above = {parent for run in folders(folder) for parent in (run, *run.parents)}
+    others = [path.name for path in sorted(folder.iterdir()) if path not in above and path.name not in OURS]
+    others = [name for name in others if not name.startswith(".")]
+    if others:
+        rule = f"there are other things in it ({', '.join(others[:3])}{', ...' if others[3:] else ''})"
+        remedy = f"say where the report's files go: --out {folder / 'report'}, or --out {folder} for all of them here"
+        raise InputError("run", str(folder), rule, remedy)
 
 
 def _figures(found: Sequence[Experiment], folder: Path) -> list[Path]:

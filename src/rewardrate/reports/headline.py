@@ -27,10 +27,10 @@ def one_task(experiment: Experiment, arm: str | None = None) -> list[str]:
     both, found = experiment.compare(arm=arm), experiment.efficiency(arm)
     if both is None:
         return []
-    per_second = found["reward_per_second"]
+    per_second, count = found["reward_per_second"], _count(experiment, arm)
     return [
-        f"Reward per second: {_arms(per_second, arm)}.",
-        f"Reward at equal time ({_when(experiment)}): {_arms(both, arm)}.",
+        f"Reward per second: {_arms(per_second, arm)}; {count}.",
+        f"Reward at equal time ({_when(experiment)}): {_arms(both, arm)}; {count}.",
         meaning(per_second, both, len(experiment.contrasts[arm])),
     ]
 
@@ -75,6 +75,14 @@ def _arms(pair: Paired, arm: str) -> str:
         f"{arm} {interval(pair.rpg)}, vanilla {interval(pair.vanilla)}; "
         f"difference {interval(pair.difference, sign=True)}"
     )
+
+
+def _count(experiment: Experiment, arm: str) -> str:
+    """What the intervals rest on."""
+    pairs = experiment.contrasts[arm]
+    chains = sorted({run.chains.total.size for pair in pairs for run in pair})
+    each = f"{chains[0]}" if len(chains) == 1 else f"{chains[0]} to {chains[-1]}"
+    return f"n = {len(pairs)} seed{'s' * (len(pairs) > 1)} of {each} chains"
 
 
 def _when(experiment: Experiment) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rewardrate.errors import InputError
 from rewardrate.reports import headline, tables
-from rewardrate.reports.document import escape, table, tile
-from rewardrate.reports.evaluation import Interval, Paired, Value
+from rewardrate.reports.document import duel, escape, fold, table, tile
+from rewardrate.reports.evaluation import Comparison, Interval, Paired, Value
 from rewardrate.reports.run import Experiment, Run, numbers
 
 CHOICES: dict[Value, str] = {
@@ -23,6 +23,20 @@ QUANTITIES = {
     "valid_share": "valid share of all attempts",
     "held_out_reward": "held-out reward of the final script",
 }
+
+MEANINGS = {
+    "rpg": "the arm that pays for its time: it is trained on reward - rate * seconds",
+    "vanilla": "the arm for which time is free: the same run, trained on reward alone",
+    "rate": "reward per second, estimated during the run: what a second is charged in the arm rpg",
+    "chain": "a row of the batch: a sequence of attempts, each asked to improve on an earlier one",
+    "T": "the script time per chain at which both arms are compared, the same for both",
+    "valid": "an attempt that ran to the end and left something that earns a reward; any other counts 0",
+    "held-out": "the final script, run once more on data by which no script was chosen",
+}
+WORDS = fold(
+    "What do rpg, vanilla, chain and T mean?",
+    f"<dl>{''.join(f'<dt>{escape(word)}</dt><dd>{escape(text)}</dd>' for word, text in MEANINGS.items())}</dl>",
+)
 
 
 def one_task(experiment: Experiment) -> str:
@@ -46,40 +60,83 @@ def _contrast(experiment: Experiment, arm: str) -> str:
     note = f"In brackets: 95 % bootstrap intervals over {count} paired repetitions and their chains."
     if count == 1:
         note = "In brackets: 95 % bootstrap intervals over chains. One seed: variation between training runs is not in."
-    tiles = []
-    for pair, words in (
-        (found["reward_per_second"], "reward per second"),
-        (experiment.compare(arm=arm), "reward at T"),
-    ):
-        assert pair is not None
-        tiles.append(tile(_number(pair.rpg), f"{arm}: {words} ({_range(pair.rpg)})", "rpg"))
-        tiles.append(tile(_number(pair.vanilla), f"vanilla: {words} ({_range(pair.vanilla)})", "vanilla"))
-    head = [f"at T = {experiment.final:.1f} s", arm, "vanilla", "difference", "% improvement"]
-    headline_html = "<br>".join(map(escape, headline.one_task(experiment, arm)))
-    title = "Both arms at equal time" if len(experiment.contrasts) == 1 else f"{arm} and vanilla at equal time"
+    head = [f"at T = {experiment.final:.1f} s", arm, "vanilla", f"{arm} is better by", "% improvement"]
+    first, second, meaning = map(escape, headline.one_task(experiment, arm))
+    meaning, _, caution = meaning.partition(". ")
+    caution = f"<br>{caution}" if caution else ""
+    title = "Was pricing time worth it?" if len(experiment.contrasts) == 1 else f"{arm} and vanilla at equal time"
+    said = f"<strong>{meaning.rstrip('.')}.</strong>{first}<br>{second}{caution}"
     return (
-        f'<h2>{escape(title)}</h2><p class="verdict">{headline_html}</p>'
-        f'<div class="tiles">{"".join(tiles)}</div>{table(head, rows, right=range(1, 5))}'
-        f"{table(['what the time brought', *head[1:4]], time, right=range(1, 4))}"
+        f'<h2>{escape(title)}</h2><p class="verdict">{said}</p>'
+        f'<div class="tiles">{"".join(_tiles(experiment, arm))}</div>{WORDS}{table(head, rows, right=range(1, 5))}'
+        f"{table(['what the time brought', arm, 'vanilla', 'difference'], time, right=range(1, 4))}"
         f'<p class="soft">{escape(note)} A value at T is the mean over budgets 0.8 T to T.</p>'
     )
 
 
+def _tiles(experiment: Experiment, arm: str) -> list[str]:
+    """Reward per second, seconds, held-out reward and wall time of both arms, with what is sure of the difference."""
+    found, pairs = experiment.efficiency(arm), experiment.contrasts[arm]
+    rate, seconds, held = (found[name] for name in ("reward_per_second", "seconds_per_attempt", "held_out_reward"))
+    saved = seconds.difference
+    known = saved.value is not None and saved.sign
+    less = f": {arm} {'saves' if saved.sign < 0 else 'costs'} {abs(saved.value or 0):.2f}" if known else ""
+    wall = [sum(sum(row.phases.values()) for run in side for row in run.steps) for side in zip(*pairs, strict=True)]
+    return [
+        duel("reward per second", _number(rate.rpg), _number(rate.vanilla), _sure(rate.difference)),
+        duel(f"seconds per attempt{less}", _number(seconds.rpg, 2), _number(seconds.vanilla, 2), _sure(saved)),
+        duel("held-out reward of the final script", _number(held.rpg), _number(held.vanilla), _sure(held.difference)),
+        duel("wall time of training", duration(wall[0]), duration(wall[1]), "all steps: proposing, scripts, learning"),
+    ]
+
+
+def _sure(difference: Interval) -> str:
+    """The difference with its interval, or that there is none to speak of."""
+    if difference.value is None:
+        return "not measured"
+    if difference.low is None:
+        return f"difference {difference.value:+.3f}, no interval"
+    text = f"difference {tables.interval(difference, sign=True)}"
+    return text if difference.sign else f"no difference shown: {tables.interval(difference, sign=True)}"
+
+
+def duration(seconds: float) -> str:
+    """12 s, 3 min 05 s, 2 h 10 min; a dash where no time is on record."""
+    if seconds <= 0:
+        return "-"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return (
+        f"{whole // 60} min {whole % 60:02d} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    )
+
+
 def _cells(pair: Paired) -> list[str]:
-    return [tables.interval(part) for part in (pair.rpg, pair.vanilla)] + [tables.interval(pair.difference, sign=True)]
+    change = pair.advantage if isinstance(pair, Comparison) else pair.difference
+    return [*(tables.interval(part) for part in (pair.rpg, pair.vanilla)), tables.interval(change, sign=True)]
 
 
 def _alone(experiment: Experiment) -> str:
+    """Runs that cannot be paired: what each came to, and how to get the other arm."""
     tiles = []
     for run in experiment.runs[:8]:
         found = numbers(run)
         name = run.label + (f", seed {run.seed}" if len(experiment.arms[run.label]) > 1 else "")
+        name = f"{name}: " if len(experiment.runs) > 1 else ""
         kind = run.arm if run.arm in ("rpg", "vanilla") else ""
-        tiles.append(tile(f"{found['reward_per_second']:.3g}", f"{name}: reward per second", kind))
-        tiles.append(tile(f"{found['best_reward']:.3f}", f"{name}: best reward", kind))
-        tiles.append(tile(f"{found['valid_share']:.0%}", f"{name}: valid share"))
-    note = "Train the other arm with the same seed to compare the two at the same budget."
-    return f'<h2>What came out</h2><div class="tiles">{"".join(tiles)}</div><p class="soft">{escape(note)}</p>'
+        wall = sum(sum(row.phases.values()) for row in run.steps)
+        held = run.held_out_reward
+        tiles.append(tile(f"{found['reward_per_second']:.3g}", f"{name}reward per second", kind))
+        tiles.append(tile(f"{found['best_reward']:.3f}", f"{name}best reward", kind))
+        tiles.append(tile("-" if held is None else f"{held:.3f}", f"{name}held-out reward of the final script", kind))
+        tiles.append(tile(f"{found['valid_share']:.0%}", f"{name}valid share of {found['attempts']:.0f} attempts"))
+        tiles.append(tile(duration(wall), f"{name}wall time of {found['steps']:.0f} steps"))
+    other = "vanilla" if experiment.runs[0].arm != "vanilla" else "rpg"
+    note = f"One arm alone cannot say whether pricing time was worth it: train --arm {other} with the same seed."
+    return (
+        f'<h2>What came out</h2><p class="verdict">{escape(note)}</p><div class="tiles">{"".join(tiles)}</div>{WORDS}'
+    )
 
 
 def many_tasks(experiments: Sequence[Experiment]) -> str:
@@ -99,9 +156,9 @@ def task_table(experiments: Sequence[Experiment], found: tables.TaskTable) -> st
         cells = [f"{row.task} ({arrow})", row.metric, str(row.repetitions), f"{row.both.final:.0f}"]
         for value, spread in ((row.both.rpg, row.rpg_error), (row.both.vanilla, row.vanilla_error)):
             cells.append(_number(value) + ("" if spread is None else f" ± {spread:.3f}"))
-        cells += [tables.interval(row.both.difference), tables.interval(row.both.improvement, 1, sign=True)]
+        cells += [tables.interval(row.both.advantage, sign=True), tables.interval(row.both.improvement, 1, sign=True)]
         rows.append([*cells, row.verdict, tables.per_second(row)])
-    head = ["task", "metric", "n", "T (s)", found.arm, found.baseline, "difference (95 %)", "% improvement (95 %)"]
+    head = ["task", "metric", "n", "T (s)", found.arm, found.baseline, "better by (95 %)", "% improvement (95 %)"]
     head += [f"for {found.arm}", "per second (95 %)"]
     trimmed = f"mean improvement without the best and the worst task ({_range(found.trimmed, 1)} %)"
     tiles = [
@@ -113,7 +170,7 @@ def task_table(experiments: Sequence[Experiment], found: tables.TaskTable) -> st
     first = "<br>".join(map(escape, headline.many_tasks(experiments, found)))
     return (
         f'<h2>{escape(found.arm)} and {escape(found.baseline)} on every task</h2><p class="verdict">{first}</p>'
-        f'<div class="tiles">{"".join(tiles)}</div>'
+        f'<div class="tiles">{"".join(tiles)}</div>{WORDS}'
         f'{table(head, rows, right=(2, 3, 4, 5, 6, 7, 9))}<p class="soft">{escape(below)} ± is the standard error over '
         "repetitions; (↑) higher is better, (↓) lower; per second is the difference in reward per second.</p>"
     )
@@ -134,12 +191,13 @@ def runs_table(runs: Sequence[Run]) -> str:
     return table(head, rows, right=range(4 if tasks else 3, len(head)))
 
 
-def _number(value: Interval) -> str:
-    return "-" if value.value is None else f"{value.value:.3f}"
+def _number(value: Interval, digits: int = 3) -> str:
+    return "-" if value.value is None else f"{value.value:.{digits}f}"
 
 
 def _percent(value: Interval) -> str:
-    return "-" if value.value is None else f"{value.value:+.1f} %"
+    """A percentage in large type only where its interval excludes 0."""
+    return f"{value.value:+.1f} %" if value.value is not None and value.sign else "not shown"
 
 
 def _range(value: Interval, digits: int = 3) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from rewardrate.environments.speedrun import seeds
 from rewardrate.environments.speedrun.seeds import Record, Seed
 from rewardrate.errors import InputError
-from rewardrate.reports.document import escape, fold, table, tile
+from rewardrate.reports.document import duel, escape, fold, table, tile
 from rewardrate.reports.redaction import redacted
 from rewardrate.reports.run import Experiment, Run
 from rewardrate.runlog import AttemptRow
@@ -112,7 +112,10 @@ def _race(experiment: Experiment) -> str:
     shown = "not defined" if percent is None else f"{percent:+.1f} %"
     tiles = [tile(f"{target:g}", f"{experiment.task}: the loss to reach"), tile(f"{budget:.0f} s", "T, for each chain")]
     if all(margins.values()):
-        tiles.append(tile(shown, "margin of rpg below the target at T, against vanilla"))
+        ours, theirs = (f"{sum(margins[arm]) / len(margins[arm]):.4f}" for arm in ("rpg", "vanilla"))
+        seeds_of = min(map(len, margins.values()))
+        note = f"{shown} of vanilla's, n = {seeds_of} seed{'s' * (seeds_of > 1)}, no interval"
+        tiles.append(duel("margin below the target at T", ours, theirs, note))
     head = ["arm", "seed", "crossings", "by T", "first at", "lowest loss by T", "margin", "fastest crossing"]
     words = (
         "A crossing is a valid attempt at or below the target; seeds do not count. By T means: its chain had spent no "

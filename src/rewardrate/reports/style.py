@@ -13,7 +13,7 @@ from rewardrate.errors import MissingExtra
 
 # Okabe and Ito's palette: distinguishable with any kind of colour vision, and in grey.
 BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#6B7280"
-YELLOW, BROWN, SILVER = "#E6B800", "#8C564B", "#9CA3AF"
+YELLOW, BROWN, SILVER, RED = "#E6B800", "#8C564B", "#9CA3AF", "#A3123A"
 INK, GRID, PAPER = "#1F2430", "#E5E7EB", "#FFFFFF"
 AGES = ("#C9D2DC", "#A9C3D9", "#86B0D3", "#6399C6", "#4A7FB3", "#3F639B", "#3E467E", "#3A2A5E")
 "From the first steps to the last: pale to dark; the page reverses them in its dark theme."
@@ -28,6 +28,7 @@ NAMES = {
     YELLOW: "yellow",
     BROWN: "brown",
     SILVER: "silver",
+    RED: "red",
     INK: "ink",
     GRID: "grid",
 } | {color: f"age{place}" for place, color in enumerate(AGES)}

@@ -117,7 +117,7 @@ def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
 def markdown(found: TaskTable) -> str:
     """The table for a README or an issue."""
     lines = [
-        f"| task | n | T (s) | {found.arm} | {found.baseline} | difference (95 %) | % improvement (95 %) | "
+        f"| task | n | T (s) | {found.arm} | {found.baseline} | better by (95 %) | % improvement (95 %) | "
         "reward per second, difference (95 %) |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
@@ -126,7 +126,11 @@ def markdown(found: TaskTable) -> str:
         for arm in ("rpg", "vanilla"):
             text = _with_error(row, arm, " ± ")
             cells.append(f"**{text}**" if arm == leader(row) else text)
-        cells += [interval(row.both.difference), interval(row.both.improvement, 1, sign=True), per_second(row)]
+        cells += [
+            interval(row.both.advantage, sign=True),
+            interval(row.both.improvement, 1, sign=True),
+            per_second(row),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", *summary(found)]
     return "\n".join(lines) + "\n"

@@ -7,6 +7,7 @@ import fcntl
 import logging
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,16 +24,41 @@ PAUSE_SECONDS = 0.02
 NOTICE_SECONDS = 30.0  # of waiting, until a warning says which process has the cores
 
 
+class Inside:
+    """How many threads are inside a block."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.count -= 1
+
+
+_owning, _waiting = Inside(), Inside()
+
+
 def usable() -> list[int]:
     """Numbers of the cores this process may run on."""
     return sorted(os.sched_getaffinity(0))
 
 
+def here() -> tuple[int, int]:
+    """How many scripts of this process have their cores, and how many wait for them."""
+    return _owning.count, _waiting.count
+
+
 def check(count: int) -> None:
     """Refuse more cores than this process may use: it would wait for ever."""
     if count > len(usable()):
-        rule = f"this process may use {len(usable())} cores"
-        raise InputError("limits.cores", count, rule, "ask for fewer, or use a larger machine")
+        most = len(usable())
+        remedy = f"set at most {most} (environment.cores of a recipe, --set cores={most}), or use a larger machine"
+        raise InputError("cores", count, f"this process may use {most} cores", remedy)
 
 
 @contextlib.contextmanager
@@ -48,18 +74,20 @@ def owned(count: int, *, patience_seconds: float | None = None, stop: Stop | Non
     notice = time.monotonic() + NOTICE_SECONDS
     held: dict[str, int] = {}
     try:
-        while not _take(count, held):
-            if stop is not None and stop.is_set():
-                raise Stopped
-            if time.monotonic() > notice:
-                notice = float("inf")
-                _say_who_has_them(count)
-            if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"{count} cores were not free within {patience_seconds} s")
-            time.sleep(PAUSE_SECONDS)
+        with _waiting:
+            while not _take(count, held):
+                if stop is not None and stop.is_set():
+                    raise Stopped
+                if time.monotonic() > notice:
+                    notice = float("inf")
+                    _say_who_has_them(count)
+                if deadline is not None and time.monotonic() > deadline:
+                    raise TimeoutError(f"{count} cores were not free within {patience_seconds} s")
+                time.sleep(PAUSE_SECONDS)
         for name in [name for name in held if name.startswith("gate")]:
             os.close(held.pop(name))
-        yield sorted(int(name.removeprefix("core-")) for name in held)
+        with _owning:
+            yield sorted(int(name.removeprefix("core-")) for name in held)
     finally:
         for file in held.values():
             os.close(file)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, nearest
 from rewardrate.sandbox.limits import Limits
 from rewardrate.sandbox.result import Clock
 
@@ -69,7 +69,7 @@ def gpu_devices() -> tuple[str, ...]:
 def check_clock(clock: Any) -> None:
     """Refuse a clock that there is not."""
     if clock not in CLOCKS:
-        raise InputError("clock", clock, f"it must be one of {', '.join(CLOCKS)}", did_you_mean(str(clock), CLOCKS))
+        raise InputError("clock", clock, f"it must be one of {', '.join(CLOCKS)}", nearest(str(clock), CLOCKS))
 
 
 def data_name(name: Any) -> str:

@@ -188,7 +188,7 @@ class RayExecutor(Executor):
         self._largest = max(self._largest, *cpus.values(), 0)
         if 0 < self._largest < need:  # a larger one that was lost, or none so far, is waited for
             rule = f"the largest node of the cluster has {self._largest} CPUs"
-            raise InputError("limits.cores", need, rule, "ask for fewer, or add a larger node")
+            raise InputError("cores", need, rule, "set environment.cores lower, or add a larger node")
         for name in cpus.keys() - self._members.keys():
             slots = self._slots(cpus[name], need)
             if not slots or need >= self._left_out.get(name, need + 1):

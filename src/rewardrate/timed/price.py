@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rewardrate import rates
 from rewardrate.checks import at_least, finite
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, nearest
 from rewardrate.rates import Accumulators, Estimator, RateEstimate, Totals
 from rewardrate.rates.rows import check_rows, vector
 
@@ -58,9 +58,7 @@ class Price:
         if self.chains > self.every:
             raise InputError("every", every, f"a round must hold a step for each of the {self.chains} chains")
         if charge not in get_args(Charge):
-            raise InputError(
-                "charge", charge, "it must be 'rate' or 'mean'", did_you_mean(str(charge), get_args(Charge))
-            )
+            raise InputError("charge", charge, "it must be 'rate' or 'mean'", nearest(str(charge), get_args(Charge)))
         self.charge: Charge = charge
         self.price_scale = finite("price_scale", price_scale, lambda number: number >= 0, "be finite, not negative")
         self._totals = Accumulators(self.chains, window=window)

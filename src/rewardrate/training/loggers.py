@@ -7,6 +7,7 @@ with it. All of them write below the run folder and nothing leaves the machine.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import logging
 import os
@@ -153,6 +154,13 @@ KINDS: dict[Name, type[TensorBoard] | type[WeightsAndBiases] | type[MLflow]] = {
     "wandb": WeightsAndBiases,
     "mlflow": MLflow,
 }
+
+
+def absent(names: Iterable[Name]) -> list[str]:
+    """A line for each of these loggers that is not installed: a run would go on without it."""
+    found = {name: importlib.util.find_spec(name) for name in names}
+    here = {name: spec is not None and spec.origin is not None for name, spec in found.items()}
+    return [str(MissingExtra(f"the logger {name}", name, name)) for name in here if not here[name]]
 
 
 class LoggerThread(threading.Thread):

@@ -59,6 +59,8 @@ class Loop:
     seed: int = 0
     checkpoint_every: int = 1
     "Steps between checkpoints; a step in between is worked through again from the record after a crash."
+    on_phase: Callable[[str], None] | None = None
+    "Told what begins: propose, execute, fit, learn, save."
     on_attempt: Callable[[int, Outcome], None] | None = None
     on_step: Callable[[Step], None] | None = None
     phases: dict[str, float] = field(default_factory=dict)
@@ -214,6 +216,8 @@ class Loop:
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
+        if self.on_phase is not None:
+            self.on_phase(phase)
         start = time.monotonic()
         yield
         self.phases[phase] = self.phases.get(phase, 0.0) + time.monotonic() - start

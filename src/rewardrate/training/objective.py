@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from rewardrate.attempt import Outcome
 from rewardrate.checks import finite
 from rewardrate.config import AtLeast
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, nearest
 from rewardrate.rates import RateEstimate, relative_reward
 
 Arm = Literal["rpg", "vanilla"]
@@ -83,7 +83,7 @@ class Objective:
             value = getattr(self, name)
             if value not in options:
                 rule = f"it must be one of {', '.join(options)}"
-                raise InputError(f"objective.{name}", value, rule, did_you_mean(str(value), options))
+                raise InputError(f"objective.{name}", value, rule, nearest(str(value), options))
         finite("objective.penalty", self.penalty)
         for name in ("bonus", "price_scale"):
             finite(f"objective.{name}", getattr(self, name), lambda number: number >= 0, "be finite and not negative")

@@ -33,13 +33,15 @@ def train(
     *,
     arm: ArmName | None = None,
     settings: Sequence[str] = (),
+    on_phase: Callable[[str], None] | None = None,
     on_attempt: Callable[[int, Outcome], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Path:
     """Train as the recipe says, in `folder`; a run that is there already is continued. Returns the folder.
 
     `recipe`: one made in Python, or the name or file of one with `settings` as of --set ("budget.steps=40"). `arm`
-    chooses another arm than the recipe's.
+    chooses another arm than the recipe's. `on_phase` is told what happens next: data, model, propose, execute, fit,
+    learn, save, evaluate.
 
     A run is continued only under its own recipe, but for its budget, which may grow, its loggers, and the address of
     its cluster.
@@ -51,7 +53,10 @@ def train(
         raise InputError("settings", list(settings), "they are for a recipe by name", "use dataclasses.replace")
     if arm is not None:
         recipe = recipe.with_arm(arm)
+    tell = on_phase or (lambda phase: None)
+    tell("data")
     setup = recipe.setup()
+    tell("model")
     with recipe.sandbox.make() as executor, _shared(recipe, executor) as shared:
         policy = recipe.make_policy()  # what the recipe cannot have is said before a folder is made
         environment = setup.environment(shared, policy.count)
@@ -76,6 +81,7 @@ def train(
                 "budget": recipe.budget,
                 "seed": recipe.seed,
                 "checkpoint_every": recipe.checkpoint_every,
+                "on_phase": tell,
                 "on_attempt": on_attempt,
                 "on_step": _both(on_step, loggers),
             }
@@ -85,6 +91,7 @@ def train(
             else:
                 Loop(**parts).run()
             (folder / REPLIES).unlink(missing_ok=True)  # all of them are on record
+            tell("evaluate")
             _evaluate_best(environment, log)
     return folder
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
 from rewardrate.config import AtLeast
 from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup, measured
-from rewardrate.environments.mle import messages, prompts
+from rewardrate.environments.mle import lite, messages, prompts
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.folder import BENCH, load
 from rewardrate.environments.mle.hiding import hidden_paths
@@ -49,6 +49,13 @@ class Settings(EnvironmentSettings):
     "A longer prompt is shortened (the parent's code, never its meaning); 2560 in the paper."
     leaderboards: str | None = None
     "Folder of leaderboards for mlebench:ID, in place of MLE-Bench's own (docs/mle-bench.md)."
+
+    def check(self, task: str) -> None:
+        """InputError for a task that there is not."""
+        if task.startswith(BENCH):
+            lite.find(task.removeprefix(BENCH))
+        else:
+            load(task)
 
     def setup(self, task: str, clock: str) -> TaskSetup:
         """The task, its data prepared."""

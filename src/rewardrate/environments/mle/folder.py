@@ -11,7 +11,7 @@ from typing import Any, get_args
 from rewardrate.environments.mle.rewards import Direction, Kind
 from rewardrate.environments.mle.task import Source, Task, read_leaderboard
 from rewardrate.environments.mle.task_process import TaskCode
-from rewardrate.errors import InputError, MissingExtra, did_you_mean
+from rewardrate.errors import InputError, MissingExtra, did_you_mean, nearest
 
 FILES = ("config.yaml", "prepare.py", "grade.py", "description.md")
 OURS = {"direction", "metric", "goal", "time_limit", "reward", "modality", "source"}
@@ -143,7 +143,7 @@ def _words(config: Mapping[str, Any], key: str, default: str | None = None) -> s
 def _one_of(config: Mapping[str, Any], key: str, allowed: tuple[str, ...], default: str | None = None) -> Any:
     value = config.get(key, default)
     if value not in allowed:
-        near = did_you_mean(value, allowed) if isinstance(value, str) else ""
+        near = nearest(value, allowed) if isinstance(value, str) else ""
         raise InputError(f"config.yaml: {key}", value, f"it must be one of {', '.join(allowed)}", near)
     return value
 

@@ -73,6 +73,10 @@ class RaceSettings(EnvironmentSettings):
     votes: VoteSettings | None = None
     "The model judge; without it only the static judge rules."
 
+    def check(self, task: str) -> None:
+        """InputError for a race that there is not."""
+        load(task)
+
     def setup(self, task: str, clock: str) -> RaceSetup:
         """The race, its data prepared."""
         return RaceSetup(task, self, clock)

@@ -17,7 +17,7 @@ from rewardrate.config import AtLeast
 from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup, measured
 from rewardrate.environments.fences import fence, unfenced
 from rewardrate.environments.sqltuning import runner
-from rewardrate.environments.sqltuning.workload import Split, Workload, load
+from rewardrate.environments.sqltuning.workload import Split, Workload, find, load
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Job, Limits, Pool, Result
 
@@ -65,6 +65,10 @@ class SqlTuningSettings(EnvironmentSettings):
     "The weakest isolation to accept (docs/sandbox.md)."
     prompt: Literal["full", "compact"] = "full"
     "Compact: fewer words, for small models."
+
+    def check(self, task: str) -> None:
+        """InputError for a workload that there is not."""
+        find(task)
 
     def setup(self, task: str, clock: str) -> SqlTuningSetup:
         """The workload, prepared and measured without tuning and with the reference."""

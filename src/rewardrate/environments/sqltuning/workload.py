@@ -60,12 +60,18 @@ class Workload:
         return None
 
 
-def load(name: str, cache: Path | None = None) -> Workload:
-    """The shipped workload of that name, or one in a file of yours, prepared on first use (docs/sql-tuning.md)."""
+def find(name: str) -> Path:
+    """The file of a workload given by name or by path; InputError with the nearest name."""
     shipped = {path.stem: path for path in HERE.glob("*.sql")}
     path = shipped.get(name, Path(name))
     if path.suffix != ".sql" or not path.is_file():
         raise InputError("task", name, "there is no such workload", did_you_mean(name, shipped))
+    return path
+
+
+def load(name: str, cache: Path | None = None) -> Workload:
+    """The shipped workload of that name, or one in a file of yours, prepared on first use (docs/sql-tuning.md)."""
+    path = find(name)
     text = path.read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     folder = (cache or default_cache()) / f"{path.stem}-{digest}"
