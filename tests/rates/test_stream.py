@@ -19,11 +19,11 @@ def play(stream, seconds, chains, updates, *, reload=False, reward=None):
     while len(history) < updates:
         while idle and stream.may_start():
             number = stream.start(idle.pop(0))
-            heapq.heappush(heap, (now + seconds[number], number))
+            heapq.heappush(heap, (now + seconds[number % seconds.size], number))
         now, number = heapq.heappop(heap)
         idle.append(number_chain(stream, number))
         earned = float(number) if reward is None else reward[number]
-        stream.end(number, earned, seconds[number], valid=number % 3 > 0)
+        stream.end(number, earned, seconds[number % seconds.size], valid=number % 3 > 0)
         if reload:
             fresh = Stream(stream.chains, stream.batch_size, age=stream.age, order=stream.order)
             fresh.load_state_dict(json.loads(json.dumps(stream.state_dict(), allow_nan=False)))
