@@ -8,6 +8,8 @@ A part between the lines `<!-- made: NAME -->` and `<!-- end -->` is written by 
 from __future__ import annotations
 
 import contextlib
+import csv
+import functools
 import importlib
 import io
 import json
@@ -95,6 +97,45 @@ def deadline(column: str) -> str:
     return "\n".join(lines)
 
 
+def stream_table(column: str, chains: int) -> str:
+    """A table of the newest comparison of ways to learn from chains that do not wait: `share` or `rate`."""
+    rows = [row for row in _streams("bias.csv") if int(row["chains"]) == chains]
+    slow = list(dict.fromkeys(row["slow_seconds"] for row in rows))
+    head = [f"{float(one):g} s, updates {when}" for one in slow for when in ("1-3", "31-60")]
+    lines = [f"| way | {' | '.join(head)} |", "|---|" + "---:|" * len(head)]
+    for way in dict.fromkeys(row["way"] for row in rows):
+        found = {row["slow_seconds"]: row for row in rows if row["way"] == way}
+        cells = [_plus_minus(found[one], f"{when}_{column}") for one in slow for when in ("early", "late")]
+        lines.append(f"| {way} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def stream_costs(chains: int) -> str:
+    """What a bound on age costs, in both orders."""
+    rows = [row for row in _streams("cost.csv") if int(row["chains"]) == chains]
+    names = ("speed", "busy", "mean age", "largest age")
+    head = [f"{order}: {name}" for order in ("start", "finish") for name in names]
+    lines = [f"| spread | bound on age | {' | '.join(head)} |", "|---:|---:|" + "---:|" * len(head)]
+    for spread, age in dict.fromkeys((row["spread"], row["age"]) for row in rows):
+        found = {row["order"]: row for row in rows if (row["spread"], row["age"]) == (spread, age)}
+        cells = []
+        for row in (found["start"], found["finish"]):
+            speed, busy, mean_age = (float(row[name]) for name in ("speed", "busy", "mean_age"))
+            cells.append(f"{speed:.1f} | {busy:.2f} | {mean_age:.1f} | {row['largest_age']}")
+        lines.append(f"| {float(spread):g} | {age} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _streams(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(max((ROOT / "results").glob(f"*-stream-bias/{name}")).open()))
+
+
+def _plus_minus(row: dict[str, str], name: str) -> str:
+    mean, low = float(row[name]), float(row[f"{name}_low"])
+    digits = 3 if mean < 2 else 2
+    return f"{mean:.{digits}f} ± {mean - low:.{digits}f}"
+
+
 def task_list() -> str:
     """Each task in a line."""
     lines = ["| task | goal | metric | modality | limit |", "|---|---|---|---|---:|"]
@@ -112,6 +153,9 @@ PARTS = {
     "lite": lite_table,
     "over_pricing": over_pricing_table,
     "statements": statements,
+    **{f"stream_share_{chains}": functools.partial(stream_table, "share", chains) for chains in (16, 64, 128)},
+    **{f"stream_rate_{chains}": functools.partial(stream_table, "rate", chains) for chains in (16, 64, 128)},
+    **{f"stream_cost_{chains}": functools.partial(stream_costs, chains) for chains in (16, 64, 128)},
     "task_list": task_list,
     "tasks": tasks,
 }

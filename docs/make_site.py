@@ -56,6 +56,8 @@ NAV: list[tuple[str, str | list[str]]] = [
             "docs/compare.md",
             "docs/reading-a-report.md",
             "docs/loggers.md",
+            "docs/engines.md",
+            "docs/scaling.md",
             "docs/ray.md",
             "docs/vllm.md",
             "docs/faq.md",

@@ -13,7 +13,14 @@ BLANK = {field.name: "" for field in dataclasses.fields(AttemptRow)}
 
 def attempt(number, step, row, loss, seconds, status="ok", **more):
     numbers = {"tokens": 0, "generation_seconds": 0.0, "reward": 10 - loss, "bonus": 0.0, "finished": 0.0}
-    facts = {"id": number, "step": step, "row": row, "parent": None, "valid": status == "ok", "score": loss}
+    facts = {
+        "id": number,
+        "step": step,
+        "row": row,
+        "parent": None,
+        "valid": status == "ok",
+        "score": loss,
+    }
     rest = {
         "seconds": seconds,
         "status": status,
@@ -21,6 +28,7 @@ def attempt(number, step, row, loss, seconds, status="ok", **more):
         "contaminated": False,
         "trains": None,
         "rank_key": None,
+        "chain": row,
     }
     return AttemptRow(**{**BLANK, **numbers, **facts, **rest, "code": f"lr = {number}\n", **more})
 

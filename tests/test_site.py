@@ -110,7 +110,6 @@ def test_every_key_of_every_recipe_has_a_meaning():
         f"{path}{field.name}"
         for place, _ in reference.RECIPES.values()
         for path, cls in below(config_class(place))
-        if cls.__module__ != "rewardrate.rates.settings"  # the estimators' own arguments: their docstrings say it
         for field in dataclasses.fields(cls)
         if not reference.configs_of(typing.get_type_hints(cls, include_extras=True)[field.name])
         and field.init and field.name != "kind" and not reference.inherited_help(cls).get(field.name)

@@ -1,6 +1,7 @@
 """A toy world and a toy policy: two arms, one quick and one that earns more; softmax policy gradient in numpy.
 
-Also a program: `python toy_agent.py FOLDER STEPS PAUSE EVERY` trains in FOLDER, or resumes there, and may be killed.
+Also a program: `python toy_agent.py FOLDER STEPS PAUSE EVERY [stream]` trains in FOLDER, or resumes there, and may be
+killed; with `stream` its chains do not wait for each other, and attempts end in an order of their own.
 """
 
 import json
@@ -12,12 +13,14 @@ import numpy as np
 
 from rewardrate.attempt import Outcome, Proposal
 from rewardrate.environments import Environment
-from rewardrate.rates import NIW, Accumulators
+from rewardrate.rates import NIW, Accumulators, Stream
 from rewardrate.runlog import RunLog
 from rewardrate.training.buffer import SolutionBuffer
 from rewardrate.training.loop import Budget, Loop
 from rewardrate.training.objective import Objective
 from rewardrate.training.pricer import Pricer
+from rewardrate.training.stream import StreamLoop
+from rewardrate.training.under_way import UnderWay
 
 ARMS = {"quick": (1.0, 1.0), "slow": (1.5, 5.0)}  # reward, seconds
 
@@ -90,6 +93,45 @@ class Softmax:
         self.logits = np.array(json.loads((folder / "logits.json").read_text()))
 
 
+class RowByRow(Softmax):
+    """A reply depends on seed and row alone, not on what is asked beside it."""
+
+    def propose(self, prompts, seed, first=0):
+        found = []
+        for row in range(first, first + len(prompts)):
+            arm = int(np.random.default_rng([seed, row]).choice(len(ARMS), p=self.probabilities()))
+            logprob = float(np.log(self.probabilities()[arm]))
+            found.append(Proposal(f"{list(ARMS)[arm]} {seed} {row}", (row,), (arm,), (logprob,)))
+        return found
+
+
+class InTurn(UnderWay):
+    """One attempt ends at a time: of those that run the one with the smallest number plus a delay of its own."""
+
+    def __init__(self, environment, record, *, before=0):
+        super().__init__(environment, record, before=before)
+        self.running, self.arrivals, self.environment, self.record = {}, before, environment, record
+
+    def start(self, attempt, reply, parent, charged):
+        self.running[attempt] = (reply, parent, charged)
+
+    def arrived(self):
+        attempt = min(self.running, key=lambda number: (number + (number * 7919) % 23, number))
+        reply, parent, charged = self.running.pop(attempt)
+        ((_, outcome),) = self.environment.stream([reply], [parent])
+        self.arrivals += 1
+        self.record(attempt, self.arrivals, charged(outcome))
+        return [(attempt, charged(outcome))]
+
+
+def stream_loop(folder, *, age=4, batch=16, steps=60, under_way=InTurn, **changes):
+    """A loop whose chains do not wait, new or resumed."""
+    plain = loop(folder, batch=batch, steps=steps, **changes)
+    parts = {name: getattr(plain, name) for name in ("environment", "pricer", "log", "budget", "seed", "on_attempt")}
+    parts |= {"checkpoint_every": plain.checkpoint_every, "on_step": plain.on_step, "make_under_way": under_way}
+    return StreamLoop(policy=RowByRow(), stream=Stream(batch, batch, age=age), **parts)
+
+
 def loop(folder, *, arm="rpg", seed=0, steps=60, batch=16, environment=None, every=1, **changes):
     """A loop in `folder`, new or resumed."""
     log = RunLog.open(folder) if RunLog.exists(folder) else RunLog.create(folder, "", {"arm": arm})
@@ -118,4 +160,5 @@ def loop(folder, *, arm="rpg", seed=0, steps=60, batch=16, environment=None, eve
 
 if __name__ == "__main__":
     place, steps, pause, every = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-    loop(place, steps=steps, batch=4, every=every, environment=TwoArms(f"{place}.tally", pause)).run()
+    kind = stream_loop if sys.argv[5:] == ["stream"] else loop
+    kind(place, steps=steps, batch=4, every=every, environment=TwoArms(f"{place}.tally", pause)).run()

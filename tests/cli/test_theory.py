@@ -50,7 +50,7 @@ def test_the_resolved_config_reads_back_as_a_recipe(capsys, tmp_path):
 def test_json_is_json_alone(capsys, tmp_path):
     assert main(["theory", "check", "--instances", "2", "--json", "--out", str(tmp_path)]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert len(result["statements"]) == 16
+    assert len(result["statements"]) == 20
 
 
 def test_a_violation_is_exit_code_1(capsys, tmp_path, monkeypatch):
@@ -152,6 +152,22 @@ def test_deadline_prints_the_table_writes_its_numbers_and_says_how_to_repeat_it(
     assert "problems = 250\n" in capsys.readouterr().out
     assert main(["theory", "deadline", "--problems", "1"]) == 2
     assert "problems = 1: it must be at least 2" in capsys.readouterr().err
+
+
+def test_streams_prints_both_tables_writes_them_and_says_how_to_repeat_it(capsys, tmp_path):
+    words = ["theory", "streams", "--runs", "2", "--set", "chains=[8]", "--set", "cost_runs=1", "--out", str(tmp_path)]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "start order" in printed
+    assert "again: rewardrate theory streams --runs 2 --seed 2026 --set 'chains=[8]'" in printed
+    assert len((tmp_path / "bias.csv").read_text().splitlines()) == 1 + 3 * 9
+    assert (tmp_path / "cost.csv").read_text().splitlines()[0].startswith("spread,chains,order,age,speed")
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bias"][0]["chains"] == 8
+    assert main(["theory", "streams", "--dry-run"]) == 0
+    assert "cost_runs" in capsys.readouterr().out
+    assert main(["theory", "streams", "--set", "chains=[1]"]) == 2
+    assert "chains" in capsys.readouterr().err
 
 
 def test_solve_says_what_each_number_means(capsys, problem):

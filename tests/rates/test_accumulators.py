@@ -228,6 +228,24 @@ def test_a_chain_without_an_attempt_is_left_as_it_was():
         chains.update([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], present=[True])
 
 
+def test_rows_of_any_chains_are_added_to_theirs_and_a_call_without_rows_changes_nothing():
+    chains = Accumulators(3, window=2).add([2, 0, 2], [1.0, 2.0, 3.0], [1.0, 2.0, 4.0], [True, False, True])
+    assert (chains.reward.tolist(), chains.seconds.tolist()) == ([0.0, 0.0, 4.0], [2.0, 0.0, 5.0])
+    before = chains.state_dict()
+    assert chains.add([], [], []).state_dict() == before
+    chains.add([1], [1.0], [1.0]).add([1], [1.0], [1.0])
+    assert (chains.reward.tolist(), chains.seconds.tolist()) == ([0.0, 2.0, 0.0], [0.0, 2.0, 0.0])
+    assert chains.fit(Totals()).count == 5
+
+
+@pytest.mark.parametrize("chain", [[3], [-1], [0.5], [[0]], [0, 1]])
+def test_a_row_of_no_chain_is_refused(chain):
+    chains = Accumulators(3)
+    with pytest.raises(InputError, match=r"chain|reward"):
+        chains.add(chain, [1.0], [1.0])
+    assert chains.seconds.tolist() == [0.0, 0.0, 0.0]
+
+
 def test_one_chain_cannot_show_how_chains_differ_and_is_refused_with_what_to_do():
     chains = Accumulators(1).update([0.8], [3.0])
     with pytest.raises(InputError, match=r"chains = 1.*several chains.*Totals"):

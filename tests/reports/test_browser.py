@@ -153,7 +153,7 @@ def test_the_tree_is_walked_with_the_keyboard(demo, look):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_scrolls_sideways_on_a_phone(demo, many, tmp_path, look, scheme):
     theory = tmp_path / "theory.html"
-    theory.write_text(theory_page(ROOT / "results" / "2026-11-16-theory-check"))
+    theory.write_text(theory_page(ROOT / "results" / "2026-11-19-theory-check"))
     for address in (demo, pages.write(many, tmp_path).as_uri(), theory.as_uri()):
         page = look(address, width=360, height=740, scheme=scheme)
         for details in page.query_selector_all("summary"):

@@ -28,7 +28,7 @@ def test_several_tasks_give_three_grids(many, tmp_path):
 
 
 def test_a_theory_check_gives_its_page(tmp_path):
-    written = files.write([ROOT / "results" / "2026-11-16-theory-check"], tmp_path)
+    written = files.write([ROOT / "results" / "2026-11-19-theory-check"], tmp_path)
     assert "0</strong><span>violations" in written.page.read_text()
     assert written.figures == ()
 

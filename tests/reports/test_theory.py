@@ -30,7 +30,7 @@ def test_what_is_drawn_lies_inside_the_bounds():
 
 
 def test_the_page_of_a_check_has_a_line_for_every_statement():
-    folder = Path(__file__).parents[2] / "results" / "2026-11-16-theory-check"
+    folder = Path(__file__).parents[2] / "results" / "2026-11-19-theory-check"
     text = page(folder)
     found = json.loads((folder / "theory.json").read_text())
     assert text.count("<tr>") == len(found["statements"]) + 1

@@ -44,7 +44,7 @@ def test_what_was_written_is_what_is_read(tmp_path):
         step_of(log, 1)
         log.begin_step(2, [proposal], [Origin(chat, 3, "s")])
         log.outcome(2, 0, outcome)
-        assert log.pending() == (Recorded(5, 0, 3, "s", proposal, outcome),)
+        assert log.pending() == (Recorded(5, 0, 3, "s", proposal, outcome, chain=0, updates=1),)
         assert log.prompt(5) == chat
         log.commit_step(2, RATE, [None], [0.0], metrics={"kl": 0.5, "loss": float("nan")}, phases={"learn": 1.5})
     with RunLog.open(tmp_path / "run", read_only=True) as log:

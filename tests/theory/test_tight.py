@@ -6,7 +6,7 @@ from rewardrate.theory import bounds, dinkelbach
 from rewardrate.theory.statements import STATEMENTS
 from rewardrate.theory.tight import TIGHT
 
-NEARLY = {"theorem 2, rate": 1e-3, "theorem 2, tail": 1e-3}
+NEARLY = {"theorem 2, rate": 1e-3, "theorem 2, tail": 1e-3, "streams, finish order": 3e-3}
 
 
 @pytest.mark.parametrize("name", TIGHT)

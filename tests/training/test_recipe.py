@@ -7,7 +7,7 @@ from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
 from rewardrate.rates import Horizon, RatePrice
-from rewardrate.training.recipe import Recipe
+from rewardrate.training.recipe import ModelChoice, Recipe
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,11 +49,26 @@ def test_the_paper_recipe_has_the_numbers_of_the_paper():
         ({"task": "diamonds", "objective": {"arm": "rgp"}}, "did you mean 'rpg'"),
         ({"task": "diamonds", "loggers": ["tensorbord"]}, r"loggers\[0\] = 'tensorbord'.*did you mean 'tensorboard'"),
         ({"task": "diamonds", "loggers": "wandb"}, "it must be a list"),
+        ({"task": "diamonds", "schedule": "steam"}, "schedule = 'steam'.*'stream'"),
+        ({"task": "diamonds", "max_age": 2}, 'max_age = 2: .*schedule = "stream"'),
+        ({"task": "diamonds", "schedule": "stream", "max_age": -1}, "max_age = -1"),
     ],
 )
 def test_mistakes_in_a_recipe_are_named(table, words):
     with pytest.raises(InputError, match=words):
         config.build(Recipe, table)
+
+
+def test_chains_that_do_not_wait_learn_with_the_ratio_to_the_policy_that_wrote(monkeypatch):
+    recipe = config.build(Recipe, {"task": "diamonds", "schedule": "stream", "batch": 8, "max_age": 2})
+    made = []
+    monkeypatch.setattr(ModelChoice, "make", lambda choice, seed: made.append(choice.learner.old_logprobs))
+    recipe.make_policy()
+    config.build(Recipe, {"task": "diamonds"}).make_policy()
+    assert made == ["sampled", "recomputed"]
+    stream = recipe.make_stream()
+    assert (stream.chains, stream.batch_size, stream.age, stream.order) == (8, 8, 2, "start")
+    assert config.build(Recipe, {"task": "diamonds", "schedule": "stream"}).make_stream().age == 4
 
 
 def test_an_arm_changes_nothing_else():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import dataclasses
+import io
 import json
 import os
 import shlex
@@ -52,6 +54,20 @@ examples:
   rewardrate theory deadline --problems 20 --seed 7 --json
 """
 
+STREAMS_DETAILS = """\
+Simulates chains that do not wait for each other, under a fixed policy that takes a slow attempt (3, 10 or 100 seconds)
+half of the time and a quick one (1 second) otherwise. For each way of forming batches and of counting time: the share
+of slow attempts in a batch (0.5 is right), and the estimated reward rate over the true one, in updates 1-3 and 31-60;
+means over runs with a 95 % interval. And what a bound on age costs, for attempts of lognormal seconds: speed over a
+loop that waits, busy slots, ages. docs/theory.md, "Chains that do not wait", says why.
+
+Writes bias.csv, cost.csv and config.toml into --out (default runs/theory-streams).
+
+examples:
+  rewardrate theory streams                       200 runs of each setting, about ten minutes
+  rewardrate theory streams --runs 10 --set chains=[16] --set cost_runs=1
+"""
+
 SOLVE_DETAILS = """\
 FILE is TOML: mean reward and mean seconds per context (row) and action (column), and the contexts' probabilities.
 
@@ -93,6 +109,9 @@ def commands() -> dict[str, Command]:
             DEADLINE_DETAILS,
             _deadline_arguments,
             _deadline,
+        ),
+        "streams": Command(
+            "errors and costs of learning from chains that do not wait", STREAMS_DETAILS, _streams_arguments, _streams
         ),
         "solve": Command(
             "optimal rate, policy and constants of your own problem", SOLVE_DETAILS, _solve_arguments, _solve
@@ -254,6 +273,62 @@ def _deadline(args: argparse.Namespace) -> int:
     words += [word for override in args.overrides for word in ("--set", override)]
     print(f"again: {shlex.join(['rewardrate', 'theory', 'deadline', *words, '--out', str(args.out)])}")
     return 0
+
+
+def _streams_arguments(parser: Parser) -> None:
+    parser.add_argument("--runs", type=int, metavar="N", help="simulated runs of each setting (default 200)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the runs (default 2026)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/theory-streams"), metavar="DIR", help="folder for bias.csv and cost.csv"
+    )
+    parser.flag_set("'chains=[16, 64]'")
+    parser.flag_dry_run()
+    parser.flag_json()
+
+
+def _streams(args: argparse.Namespace) -> int:
+    from rewardrate import config as configs
+    from rewardrate.theory.stream_lab import AGES, SLOW, SPREADS, StreamConfig, judge_costs, judge_streams
+
+    config = configs.load(StreamConfig, None, overrides_of(args, runs=args.runs, seed=args.seed))
+    if args.dry_run:
+        print(json.dumps(dataclasses.asdict(config)) if args.json else configs.dumps(config, explain=True).rstrip())
+        return 0
+    _write(args.out, "config.toml", configs.dumps(config))
+    with Progress("runs", config.runs * len(config.chains) * len(SLOW)) as bar:
+        bias = judge_streams(config, bar)
+    with Progress("runs", config.cost_runs * len(config.chains) * len(SPREADS) * 2 * len(AGES)) as bar:
+        cost = judge_costs(config, bar)
+    tables = {"bias": [row.to_json() for row in bias], "cost": [row._asdict() for row in cost]}
+    for name, rows in tables.items():
+        _write(args.out, f"{name}.csv", _csv(rows))
+    if args.json:
+        print(json.dumps(dataclasses.asdict(config) | tables))
+        return 0
+    head = ["slow", "chains", "way", "share, 1-3", "share, 31-60", "rate / true, 1-3", "rate / true, 31-60"]
+    cells = [[f"{value:.3f} ({low:.3f}, {high:.3f})" for value, low, high in row[3:]] for row in bias]
+    lines = [[f"{row.slow:g}", str(row.chains), row.way, *cell] for row, cell in zip(bias, cells, strict=True)]
+    print("share of slow attempts in a batch, and estimated over true rate: mean over runs (95 % interval)")
+    print(table(head, lines))
+    print("\nwhat a bound on age costs")
+    print(table(list(cost[0]._fields), [[_rounded(value) for value in row] for row in cost]))
+    print(f"\n{config.runs:,} runs of each setting, seed {config.seed}: {args.out / 'bias.csv'}")
+    words = ["--runs", str(config.runs), "--seed", str(config.seed)]
+    words += [word for override in args.overrides for word in ("--set", override)]
+    print(f"again: {shlex.join(['rewardrate', 'theory', 'streams', *words, '--out', str(args.out)])}")
+    return 0
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _rounded(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _rounded(value: Any) -> str:
+    return "any" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 MEANINGS = {

@@ -46,7 +46,7 @@ class EndpointPolicy:
         """
         self._kept = KeptReplies(path)
 
-    def propose(self, prompts: Sequence[list[Message]], seed: int) -> list[Proposal]:
+    def propose(self, prompts: Sequence[list[Message]], seed: int, first: int = 0) -> list[Proposal]:
         """One reply a prompt, in order, at most `parallel` under way.
 
         A prompt that the endpoint refuses (status 400, 413, 422, 451), or answers without text (a filter, a refusal,
@@ -60,7 +60,7 @@ class EndpointPolicy:
             self._kept.begin(seed)
         stop = threading.Event()
         with ThreadPoolExecutor(max_workers=min(self.settings.parallel, len(prompts))) as pool:
-            waiting = [pool.submit(self._reply, prompt, seed + row, stop) for row, prompt in enumerate(prompts)]
+            waiting = [pool.submit(self._reply, prompt, seed + row, stop) for row, prompt in enumerate(prompts, first)]
             try:
                 wait(waiting)
             except BaseException:  # interrupted from outside

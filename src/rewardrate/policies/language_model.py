@@ -70,11 +70,11 @@ class LanguageModelPolicy:
         """Whether there is a learner."""
         return self.learner is not None
 
-    def propose(self, prompts: Sequence[list[Message]], seed: int) -> list[Proposal]:
-        """One proposal a prompt; same weights, prompts and seed give the same proposals."""
+    def propose(self, prompts: Sequence[list[Message]], seed: int, first: int = 0) -> list[Proposal]:
+        """One proposal a prompt; same weights, prompt, seed and row (from `first` on) give the same proposal."""
         start = time.perf_counter()
         tokens = [self._fit(self.language.encode(prompt)) for prompt in prompts]
-        samples = self.sampler.sample(tokens, seed)
+        samples = self.sampler.sample(tokens, seed, first)
         seconds = time.perf_counter() - start
         drawn = max(1, sum(len(sample.tokens) for sample in samples))
         return [

@@ -70,7 +70,8 @@ class LearnerSettings:
     prompts: Literal["auto", "apart", "shared"] = "auto"
     "Whether what prompts of a micro-batch have in common is computed once. auto: shared on a CPU."
     old_logprobs: Literal["recomputed", "sampled"] = "recomputed"
-    "Where the ratio's denominator comes from: a pass of this network (paper's code), or the sampler, one pass less."
+    """Where the ratio's denominator comes from: a pass of this network (paper's code), or the sampler, one pass less.
+    With schedule = "stream" it is always the sampler, because attempts may be older than the weights."""
     critic: Literal["own", "shared"] = "own"
     "A second network from the same weights, or a value head on the policy's trunk, through which no gradient flows."
     precision: Literal["auto", "fp32", "bf16"] = "auto"

@@ -21,8 +21,11 @@ class Policy(Protocol):
     def trainable(self) -> bool:
         """Whether `learn` changes anything."""
 
-    def propose(self, prompts: Sequence[list[Message]], seed: int) -> list[Proposal]:
-        """One proposal a prompt; same weights, prompts and seed give the same proposals."""
+    def propose(self, prompts: Sequence[list[Message]], seed: int, first: int = 0) -> list[Proposal]:
+        """One proposal a prompt; same weights, prompt, seed and row give the same proposal, whatever else is asked.
+
+        `first`: the row of the first prompt; others than 0 are asked for where chains do not wait for each other.
+        """
 
     def learn(self, proposals: Sequence[Proposal], rewards: Sequence[float | None]) -> dict[str, float]:
         """One update from what each proposal earned; None leaves a row out. Returns metrics by name."""

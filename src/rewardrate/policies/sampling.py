@@ -114,8 +114,11 @@ class Sampler:
         self._loop: StaticLoop | None = None
 
     @torch.no_grad()
-    def sample(self, prompts: Sequence[Sequence[int]], seed: int) -> list[Sample]:
-        """One reply to each prompt (token ids). Raises InputError for an empty prompt or when logits are not finite."""
+    def sample(self, prompts: Sequence[Sequence[int]], seed: int, first: int = 0) -> list[Sample]:
+        """One reply to each prompt (token ids), whose rows count from `first`.
+
+        Raises InputError for an empty prompt or when logits are not finite.
+        """
         for i, prompt in enumerate(prompts):
             if not prompt:
                 raise InputError(f"prompts[{i}]", prompt, "it must have at least one token")
@@ -128,7 +131,9 @@ class Sampler:
             for at in range(0, len(prompts), size):
                 rows = range(at, min(at + size, len(prompts)))
                 limit = torch.tensor(limits[at : rows.stop], device=self.device)
-                uniforms = torch.from_numpy(uniform_rows(seed, rows, max(limits[at : rows.stop])))
+                uniforms = torch.from_numpy(
+                    uniform_rows(seed, [first + row for row in rows], max(limits[at : rows.stop]))
+                )
                 samples += self._generate(prompts[at : rows.stop], uniforms.to(self.device), limit)
         finally:
             self.model.train(training)

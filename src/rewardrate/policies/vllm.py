@@ -85,8 +85,11 @@ class VllmSampler:
         """Whether replies are drawn from softmax(logits / temperature) as it is."""
         return self.settings.top_p == 1 and self.settings.top_k == 0 and self.settings.presence_penalty == 0
 
-    def sample(self, prompts: Sequence[Sequence[int]], seed: int) -> list[Sample]:
-        """One reply to each prompt (token ids). Raises InputError for an empty prompt or when logits are not finite."""
+    def sample(self, prompts: Sequence[Sequence[int]], seed: int, first: int = 0) -> list[Sample]:
+        """One reply to each prompt (token ids), whose rows count from `first`.
+
+        Raises InputError for an empty prompt or when logits are not finite.
+        """
         for i, prompt in enumerate(prompts):
             if not prompt:
                 raise InputError(f"prompts[{i}]", prompt, "it must have at least one token")
@@ -95,7 +98,7 @@ class VllmSampler:
         if not prompts:
             return []
         asked = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-        parameters = [self._one(len(prompt), seed, row) for row, prompt in enumerate(prompts)]
+        parameters = [self._one(len(prompt), seed, row) for row, prompt in enumerate(prompts, first)]
         try:
             self._wake()
             replies = self._engine.generate(asked, parameters, use_tqdm=False)

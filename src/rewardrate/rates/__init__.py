@@ -12,6 +12,7 @@ from rewardrate.rates.price import PriceRule, RatePrice
 from rewardrate.rates.registry import ESTIMATORS, make
 from rewardrate.rates.relative import relative_reward
 from rewardrate.rates.robbins_monro import RobbinsMonro
+from rewardrate.rates.stream import Stream
 from rewardrate.rates.totals import Totals
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "RateEstimate",
     "RatePrice",
     "RobbinsMonro",
+    "Stream",
     "Totals",
     "make",
     "relative_reward",

@@ -20,9 +20,10 @@ Array = NDArray[np.float64]
 class Accumulators:
     """Totals per chain, fed in one of two ways.
 
-    `update` (the agent): one row for every chain, each step. Totals run from the first step, as in the paper, or over
-    the last `window` steps. `feed` (the bandit's slots): one sample at a time, round-robin, only when it was greedy;
-    a slot older than `age` steps restarts from zero at its next turn.
+    `update` (the agent): one row for every chain, each step; `add`: rows of any chains, for chains that do not wait.
+    Totals run from the first step, as in the paper, or over the last `window` steps. `feed` (the bandit's slots): one
+    sample at a time, round-robin, only when it was greedy; a slot older than `age` steps restarts from zero at its
+    next turn.
 
     `fit` hands an estimator the rows it expects: totals, or the single attempts since the previous fit.
     Shapes: C chains, W window.
@@ -60,32 +61,62 @@ class Accumulators:
         `present` is false for a chain without an attempt in this step (sandbox failures are not charged): nothing
         is added to it, whatever stands in its row.
         """
+        rows = vector("reward", reward).size
+        if rows != self.chains:
+            raise InputError("reward", f"{rows} rows", f"there are {self.chains} chains, and each needs its row")
+        return self.add(np.arange(self.chains), reward, seconds, valid, present=present)
+
+    def add(
+        self,
+        chain: ArrayLike,
+        reward: ArrayLike,
+        seconds: ArrayLike,
+        valid: ArrayLike | None = None,
+        *,
+        present: ArrayLike | None = None,
+    ) -> Self:
+        """Like `update` for chains that do not wait: row j belongs to chain[j]; a chain may have many rows or none.
+
+        A window counts these calls as steps; one without rows changes nothing.
+        """
         if self.age is not None:
             raise InputError("age", self.age, "age-bounded slots take samples one at a time", "use feed()")
-        here = np.ones(self.chains, bool) if present is None else check_valid(present, self.chains)
+        chain_n = self._check_chains(chain)
+        here = np.ones(chain_n.size, bool) if present is None else check_valid(present, chain_n.size)
         if not here.all():
             reward = np.where(here, vector("reward", reward), 0.0)
             seconds = np.where(here, vector("seconds", seconds), 1.0)
         rows = check_rows(reward, seconds, None, self.invalid)
-        if rows.reward.size != self.chains:
-            raise InputError(
-                "reward", f"{rows.reward.size} rows", f"there are {self.chains} chains, and each needs its row"
-            )
-        mask = np.ones(self.chains, bool) if valid is None else check_valid(valid, self.chains)
-        reward_c = np.where(mask & here, rows.reward, 0.0)
-        seconds_c = np.where(here if self.invalid == "zero" else mask & here, rows.seconds, 0.0)
-        recent = self._recent
+        if rows.reward.size != chain_n.size:
+            raise InputError("reward", f"{rows.reward.size} rows", f"chain has {chain_n.size}; they must be as many")
+        if not chain_n.size:
+            return self
+        mask = here if valid is None else here & check_valid(valid, chain_n.size)
+        reward_n = np.where(mask, rows.reward, 0.0)
+        seconds_n = np.where(here if self.invalid == "zero" else mask, rows.seconds, 0.0)
         with np.errstate(over="ignore"):
+            step_r, step_s = (_by_chain(chain_n, column, self.chains) for column in (reward_n, seconds_n))
+            recent = self._recent
             if self.window is None:
-                totals = self.reward + reward_c, self.seconds + seconds_c
+                totals = self.reward + step_r, self.seconds + step_s
             else:
-                recent = [*recent, (reward_c, seconds_c)][-self.window :]
-                totals = np.sum([step[0] for step in recent], axis=0), np.sum([step[1] for step in recent], axis=0)
+                recent = [*recent, (step_r, step_s)][-self.window :]
+                totals = np.sum([one[0] for one in recent], axis=0), np.sum([one[1] for one in recent], axis=0)
         _check_totals(*totals)
         (self.reward, self.seconds), self._recent = totals, recent
-        kept = seconds_c > 0
-        self._remember(reward_c[kept], seconds_c[kept])
+        kept = seconds_n > 0
+        self._remember(reward_n[kept], seconds_n[kept])
         return self
+
+    def _check_chains(self, chain: ArrayLike) -> NDArray[np.int64]:
+        found = np.atleast_1d(np.asarray(chain))
+        if found.size and (found.ndim != 1 or found.dtype.kind not in "iu"):
+            raise InputError("chain", chain, "it must be a vector of whole numbers, one for each row")
+        wrong = (found < 0) | (found >= self.chains)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise InputError(f"chain[{row}]", int(found[row]), f"there are {self.chains} chains, counted from 0")
+        return found.astype(np.int64)
 
     def feed(self, reward: float, seconds: float, *, step: int, greedy: bool = True, valid: bool = True) -> bool:
         """Add one sample to the slot whose turn it is; True if it was taken.
@@ -180,6 +211,10 @@ def _check_totals(reward: Array, seconds: Array) -> None:
             raise InputError(
                 name, float(totals[~np.isfinite(totals)][0]), "its total does not fit 64-bit arithmetic", "rescale"
             )
+
+
+def _by_chain(chain: NDArray[np.int64], values: Array, chains: int) -> Array:
+    return np.asarray(np.bincount(chain, values, chains), dtype=np.float64)
 
 
 def _totals(values: Any, size: int) -> Array:

@@ -48,7 +48,9 @@ class NIWSettings(EstimatorSettings):
     quantile_batch: Annotated[int, AtLeast(1)] | None = None
     "The batch that `quantile` is meant for: a smaller one is charged a lower percentile, which over-prices it as much."
     forgetting: Annotated[float, Between(0.001, 1)] = 0.3
+    "Share of the old posterior that an update keeps."
     batches: Annotated[int, AtLeast(1)] = 1000
+    "Batch rates that are drawn for the percentile."
     feeds = "totals"
 
     def for_batch(self, batch: int) -> NIWSettings:
@@ -69,6 +71,7 @@ class TotalsSettings(EstimatorSettings):
 
     kind: Literal["totals"] = "totals"
     forgetting: Annotated[float, Between(0.001, 1)] = 1.0
+    "Share of the old totals that an update keeps."
 
     def make(self, seed: int) -> Estimator:
         """Draws nothing."""
@@ -81,7 +84,9 @@ class RobbinsMonroSettings(EstimatorSettings):
 
     kind: Literal["robbins-monro"] = "robbins-monro"
     power: Annotated[float, Between(0.5, 1)] = 0.6
+    "Update n has a step of n to the power of minus this."
     floor: Annotated[float, Between(0, 1)] = 0.0
+    "Smallest step."
 
     def make(self, seed: int) -> Estimator:
         """Draws nothing."""
@@ -94,8 +99,11 @@ class NeuralSettings(EstimatorSettings):
 
     kind: Literal["neural"] = "neural"
     hidden: Annotated[int, AtLeast(1)] = 32
+    "Units of its hidden layer."
     steps: Annotated[int, AtLeast(1)] = 20
+    "Gradient steps of an update."
     learning_rate: float = 0.01
+    "Of those steps."
     memory: Annotated[int, AtLeast(1)] = 1024
     "Attempts that it looks back on."
 
@@ -112,6 +120,7 @@ class FixedSettings(EstimatorSettings):
 
     kind: Literal["fixed"] = "fixed"
     rate: Annotated[float, AtLeast(0)] = 0.0
+    "Charged for every second."
 
     def make(self, seed: int) -> Estimator:
         """Draws nothing."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rewardrate.errors import InputError
 
 Array = NDArray[np.float64]
-COLUMNS = ("step", "row", "valid", "reward", "score", "seconds", "status")
+COLUMNS = ("step", "row", "chain", "valid", "reward", "score", "seconds", "status")
 "The columns an evaluation needs; `RunLog.table(*COLUMNS)` returns them."
 
 

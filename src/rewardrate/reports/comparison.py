@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardrate.reports.evaluation import NEAR_END, Interval, budget_grid, curve, totals
+from rewardrate.reports.evaluation import NEAR_END, Interval, budget_grid, curve, places, totals
 from rewardrate.reports.result import CHOICES, QUANTITIES
 from rewardrate.reports.run import Experiment, Run, experiments
 from rewardrate.reports.survey import BlockState, Survey
@@ -234,8 +234,8 @@ def most_frequent(run: Run, final: float) -> float:
 
     Near 1 the policy writes one script whatever it is shown, and a price can no longer change what it writes.
     """
-    place = [sorted({getattr(attempt, name) for attempt in run.attempts}) for name in ("step", "row")]
-    step_of, row_of = ({value: at for at, value in enumerate(values)} for values in place)
-    ended = [(attempt.code, run.chains.finished[step_of[attempt.step], row_of[attempt.row]]) for attempt in run.valid]
-    codes = Counter(code for code, seconds in ended if NEAR_END[0] * final <= seconds <= final)
+    columns = (np.array([getattr(one, name) for one in run.attempts]) for name in ("step", "row", "chain"))
+    finished_N = run.chains.finished[places(*columns)] if run.attempts else np.array([])
+    ended = zip(run.attempts, finished_N, strict=True)
+    codes = Counter(one.code for one, at in ended if one.valid and NEAR_END[0] * final <= at <= final)
     return max(codes.values()) / codes.total() if codes else float("nan")

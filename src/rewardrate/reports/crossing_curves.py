@@ -42,10 +42,10 @@ class CrossingCurve:
 
 def by_chain(run: Run, budgets: Array, quantity: Quantity) -> Array:
     """B x C: the lowest loss, or the fewest seconds, of each chain's crossings by each budget; infinite before one."""
-    rows = sorted({attempt.row for attempt in run.attempts})
-    best_BC = np.full((budgets.size, max(1, len(rows))), np.inf)
+    chains = sorted({attempt.chain for attempt in run.attempts})
+    best_BC = np.full((budgets.size, max(1, len(chains))), np.inf)
     for one in crossings(run.attempts, target_of(run) or 0.0):
-        column = best_BC[:, rows.index(one.row)]
+        column = best_BC[:, chains.index(one.chain)]
         np.minimum(column, getattr(one, quantity), out=column, where=budgets >= one.spent)
     return best_BC
 

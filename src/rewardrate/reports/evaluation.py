@@ -27,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Metric = Literal["reward", "score"]
 NEAR_END = np.linspace(0.8, 1.0, 21)
 "Shares of T: a value at T is the mean over these budgets, which steadies it."
@@ -34,7 +35,10 @@ NEAR_END = np.linspace(0.8, 1.0, 21)
 
 @dataclass(frozen=True)
 class Chains:
-    """The attempts of one run by chain (row of the batch): the value of each and when it was finished."""
+    """The attempts of one run by chain, in the chain's own order: the value of each and when it was finished.
+
+    Where all chains wait for each other, row s holds step s; where they do not, chains have unlike numbers of attempts.
+    """
 
     values: Array
     "S x C. Reward or score of each attempt; NaN where it was not valid (or there was none)."
@@ -94,6 +98,7 @@ def chains(
 ) -> Chains:
     """The chains of a run from its columns (`COLUMNS`; `score` and `status` only where they are needed).
 
+    Without a column `chain` the chain is the row. Attempts of a chain follow each other by step, then row.
     An attempt that is not valid uses its measured seconds. A sandbox failure is not charged and has no value. A bad row
     raises InputError naming it.
     """
@@ -101,7 +106,8 @@ def chains(
         raise InputError("metric", metric, "it must be one of reward, score", nearest(str(metric), get_args(Metric)))
     step_N, row_N = (integer_column(columns, name) for name in ("step", "row"))
     flags_N, seconds_N, value_N = (column(columns, name) for name in ("valid", "seconds", metric))
-    same_length(columns, step_N.size, ("row", "valid", "seconds", metric))
+    number_N = integer_column(columns, "chain") if "chain" in columns else row_N
+    same_length(columns, step_N.size, ("row", "valid", "seconds", metric, *(["chain"] if "chain" in columns else [])))
     valid_N = boolean_column(flags_N)
     value_N = np.where(valid_N, value_N, np.nan)
     check_rows(seconds_N, value_N, valid_N, metric)
@@ -109,18 +115,28 @@ def chains(
     if "status" in columns:
         excluded_N = np.asarray([status == "sandbox-failure" for status in columns["status"]], dtype=bool)
         seconds_N, value_N = np.where(excluded_N, 0.0, seconds_N), np.where(excluded_N, np.nan, value_N)
-    steps, step_N = np.unique(step_N, return_inverse=True)
-    rows, row_N = np.unique(row_N, return_inverse=True)
-    place_N = step_N * rows.size + row_N
-    if np.unique(place_N).size < place_N.size:
-        twice = int(np.flatnonzero(np.bincount(place_N) > 1)[0])
-        place = f"step {steps[twice // rows.size]}, row {rows[twice % rows.size]}"
-        raise InputError("step, row", place, "there are two attempts of it", "give the attempts of one run")
-    value_SC = np.full((steps.size, rows.size), np.nan)
-    seconds_SC = np.zeros((steps.size, rows.size))
-    charged_SC = np.zeros((steps.size, rows.size), dtype=bool)
-    value_SC[step_N, row_N], seconds_SC[step_N, row_N], charged_SC[step_N, row_N] = value_N, seconds_N, ~excluded_N
+    place_N, chain_N = places(step_N, row_N, number_N)
+    shape = (int(place_N.max(initial=-1)) + 1, int(chain_N.max(initial=-1)) + 1)
+    value_SC, seconds_SC, charged_SC = np.full(shape, np.nan), np.zeros(shape), np.zeros(shape, dtype=bool)
+    for table, column_N in ((value_SC, value_N), (seconds_SC, seconds_N), (charged_SC, ~excluded_N)):
+        table[place_N, chain_N] = column_N
     return Chains(value_SC, np.cumsum(seconds_SC, axis=0), metric, higher_is_better, charged_SC)
+
+
+def places(step_N: Integers, row_N: Integers, number_N: Integers) -> tuple[Integers, Integers]:
+    """Where each attempt stands: its place in its chain, from 0, and the chain, from 0 in the order of its number."""
+    chain_N = np.unique(number_N, return_inverse=True)[1]
+    order_N = np.lexsort((row_N, step_N, chain_N))
+    sorted_N = np.stack([step_N, row_N])[:, order_N]
+    twice = np.flatnonzero((np.diff(sorted_N) == 0).all(axis=0))
+    if twice.size:
+        place = f"step {sorted_N[0, twice[0]]:g}, row {sorted_N[1, twice[0]]:g}"
+        raise InputError("step, row", place, "there are two attempts of it", "give the attempts of one run")
+    begins_N = np.flatnonzero(np.diff(chain_N[order_N], prepend=-1))
+    lengths_N = np.diff(begins_N, append=chain_N.size)
+    place_N = np.empty(chain_N.size, dtype=np.int64)
+    place_N[order_N] = np.arange(chain_N.size) - np.repeat(begins_N, lengths_N)
+    return place_N, chain_N
 
 
 def equal_budget(runs: Sequence[Chains]) -> float:

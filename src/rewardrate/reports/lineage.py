@@ -91,6 +91,7 @@ def _columns(
         "id": [row.id for row in rows],
         "step": [row.step for row in rows],
         "row": [row.row for row in rows],
+        "chain": [row.chain for row in rows],
         "parent": [row.parent for row in rows],
         "valid": [int(row.valid) for row in rows],
         "reward": [_short(row.reward) for row in rows],

@@ -32,7 +32,7 @@ class Crossing:
 
     attempt: int
     step: int
-    row: int
+    chain: int
     loss: float
     margin: float
     seconds: float
@@ -48,17 +48,17 @@ def crossings(attempts: Sequence[AttemptRow], target: float) -> list[Crossing]:
     for one in sorted(attempts, key=lambda attempt: (attempt.step, attempt.row)):
         if not one.charged:
             continue
-        spent[one.row] = spent.get(one.row, 0.0) + one.seconds
+        spent[one.chain] = spent.get(one.chain, 0.0) + one.seconds
         if one.valid and one.score is not None and one.score <= target:
             found.append(
                 Crossing(
                     attempt=one.id,
                     step=one.step,
-                    row=one.row,
+                    chain=one.chain,
                     loss=one.score,
                     margin=target - one.score,
                     seconds=one.seconds,
-                    spent=spent[one.row],
+                    spent=spent[one.chain],
                 )
             )
     return sorted(found, key=lambda crossing: (crossing.spent, crossing.attempt))
@@ -200,7 +200,16 @@ def _seed_row(run: Run, name: str, number: int) -> AttemptRow:
         **blank
         | numbers
         | unknown
-        | {"id": number, "step": 0, "row": 0, "parent": None, "contaminated": False, "status": "seed", "rank_key": None}
+        | {
+            "id": number,
+            "step": 0,
+            "row": 0,
+            "chain": 0,
+            "parent": None,
+            "contaminated": False,
+            "status": "seed",
+            "rank_key": None,
+        }
         | {"valid": record.valid, "score": record.loss, "seconds": record.seconds if record.valid else nan}
         | {"message": record.message or record.about, "code": "" if seed is None else seed.code}
     )

@@ -34,6 +34,9 @@ class RunLog(Reader):
         outcome       each attempt as it ends
         commit_step   the attempts, the rate, the states: the step has happened
 
+    Where chains do not wait for each other, `begin` records the proposals of some chains at any time, `ended` each
+    attempt as it ends, and `commit_step` is told which attempts its update took.
+
     Whatever moment the process dies at, `resume` says which proposals exist and which of them were executed.
     """
 
@@ -150,43 +153,85 @@ class RunLog(Reader):
         One proposal a row, in order; `origins` says what each was made from (unless given: from the base prompt).
         """
         origins = [Origin()] * len(proposals) if origins is None else origins
-        if not proposals or len(origins) != len(proposals):
-            rule = "a step needs proposals, and each its origin"
-            raise InputError("proposals, origins", (len(proposals), len(origins)), rule)
         with self._transaction() as db:
-            last, pending = self.last_step(), self._rows("SELECT DISTINCT step FROM pending_rows")
-            if pending or step != last + 1:
-                state = f"step {pending[0][0]} has begun" if pending else f"step {last} is the latest"
-                raise InputError("step", step, f"{state}, so it cannot begin", "call resume() and continue from there")
-            known = self._rows("SELECT coalesce(max(id), 0) FROM attempts_rows")[0][0]
-            for row, (proposal, origin) in enumerate(zip(proposals, origins, strict=True)):
-                _check_origin(origin, row, known)
-                self._propose(db=db, number=known + 1 + row, step=step, row=row, proposal=proposal, origin=origin)
+            if self._rows("SELECT 1 FROM pending_rows LIMIT 1"):
+                rule = f"step {self.last_step() + 1} has begun, so it cannot begin"
+                raise InputError("step", step, rule, "call resume() and continue from there")
+            return self._begin(db, step, proposals, origins, None)
+
+    def begin(
+        self, step: int, proposals: Sequence[Proposal], origins: Sequence[Origin], chains: Sequence[int]
+    ) -> list[int]:
+        """Record new attempts of some chains, before any is executed; returns their attempt numbers.
+
+        `step`: the next to be committed. Others may be under way; a chain has one attempt at a time.
+        """
+        with self._transaction() as db:
+            busy = {row[0] for row in self._rows("SELECT chain FROM pending_rows WHERE valid IS NULL")}
+            for chain in chains:
+                if chain in busy or at_least("chains", chain, 0) != chain:
+                    raise InputError("chains", chain, "its latest attempt has not ended", "begin when it has")
+                busy.add(chain)
+            return self._begin(db, step, proposals, origins, chains)
+
+    def _begin(
+        self,
+        db: sqlite3.Connection,
+        step: int,
+        proposals: Sequence[Proposal],
+        origins: Sequence[Origin],
+        chains: Sequence[int] | None,
+    ) -> list[int]:
+        """Without `chains`, row i belongs to chain i; with them, rows are known when an update takes the attempts."""
+        if not len(proposals) == len(origins) == len(proposals if chains is None else chains) or not proposals:
+            rule = "a step needs proposals, and each its origin and chain"
+            raise InputError("proposals, origins", (len(proposals), len(origins)), rule)
+        if step != self.last_step() + 1:
+            rule = f"step {self.last_step()} is the latest, so it cannot begin"
+            raise InputError("step", step, rule, "call resume() and continue from there")
+        tables = "SELECT id FROM attempts_rows UNION ALL SELECT id FROM pending_rows"
+        known = self._rows(f"SELECT coalesce(max(id), 0) FROM ({tables})")[0][0]
+        for row, (proposal, origin) in enumerate(zip(proposals, origins, strict=True)):
+            _check_origin(origin, row, known)
+            number = known + 1 + row
+            place = {"id": number, "step": step, "updates": step - 1, "arrival": None}
+            place |= {"row": row, "chain": row} if chains is None else {"row": -number, "chain": chains[row]}
+            self._propose(db, place, proposal, origin, f"[{row}]")
         return list(range(known + 1, known + 1 + len(proposals)))
 
     def _propose(
-        self, db: sqlite3.Connection, number: int, step: int, row: int, proposal: Proposal, origin: Origin
+        self, db: sqlite3.Connection, place: Mapping[str, int | None], proposal: Proposal, origin: Origin, field: str
     ) -> None:
-        check_finite(proposal, f"proposals[{row}]")
-        payload = pack(proposal, f"proposals[{row}]")
+        check_finite(proposal, f"proposals{field}")
+        payload = pack(proposal, f"proposals{field}")
         values = {
-            "id": number,
-            "step": step,
-            "row": row,
+            **place,
             "parent": origin.parent,
             "seed": origin.seed or None,
-            "prompt": schema.number_of_text(db, chat_text(origin.prompt, f"origins[{row}].prompt")),
+            "prompt": schema.number_of_text(db, chat_text(origin.prompt, f"origins{field}.prompt")),
             "reply": schema.number_of_text(db, shown_reply(proposal)),
             "tokens": len(proposal.reply_tokens),
             "generation_seconds": proposal.seconds,
         }
         marks = ", ".join(f":{name}" for name in schema.PROPOSAL_COLUMNS)
         db.execute(f"INSERT INTO pending_rows ({', '.join(schema.PROPOSAL_COLUMNS)}) VALUES ({marks})", values)
-        db.execute("INSERT INTO payloads VALUES (?, ?, ?)", (number, step, payload))
+        db.execute("INSERT INTO payloads VALUES (?, ?, ?)", (place["id"], place["step"], payload))
 
     def outcome(self, step: int, row: int, outcome: Outcome) -> None:
         """Record that a proposal was executed; may be called from any thread. A second outcome is refused."""
-        check_finite(dataclasses.replace(outcome, score=None), f"outcome[{row}]")
+        where = {"step": step, "row": row}
+        if not self._record(outcome, f"outcome[{row}]", "step = :step AND row = :row", where):
+            raise InputError("row", row, f"step {step} does not wait for an outcome of it")
+
+    def ended(self, attempt: int, arrival: int, outcome: Outcome) -> None:
+        """Record that an attempt has ended, as the run's `arrival`-th: the order in which updates take them."""
+        where = {"id": attempt, "arrival": at_least("arrival", arrival, 1)}
+        if not self._record(outcome, f"outcome[{attempt}]", "id = :id", where, ", arrival = :arrival"):
+            raise InputError("attempt", attempt, "it is not under way")
+
+    def _record(self, outcome: Outcome, field: str, where: str, named: Mapping[str, int], more: str = "") -> bool:
+        """Whether there was one proposal without an outcome that this is the outcome of."""
+        check_finite(dataclasses.replace(outcome, score=None), field)
         values = dataclasses.asdict(outcome) | {"finished": time.time()}
         score = outcome.score  # a metric may be infinite or undefined: the record says so, or nothing
         values["score"] = None if score is None or math.isnan(score) else score
@@ -195,12 +240,8 @@ class RunLog(Reader):
             for name in ("message", "code", "output"):
                 values[name] = schema.number_of_text(db, values[name])
             columns = ", ".join(f"{name} = :{name}" for name in schema.OUTCOME_COLUMNS)
-            changed = db.execute(
-                f"UPDATE pending_rows SET {columns} WHERE step = :step AND row = :row AND valid IS NULL",
-                values | {"step": step, "row": row},
-            ).rowcount
-            if changed != 1:
-                raise InputError("row", row, f"step {step} does not wait for an outcome of it")
+            query = f"UPDATE pending_rows SET {columns}{more} WHERE {where} AND valid IS NULL"
+            return db.execute(query, {**values, **named}).rowcount == 1
 
     def checkpoint(self, step: int, write: Callable[[Path], None]) -> str:
         """Let `write` fill a checkpoint folder; returns the name that `commit_step` takes.
@@ -221,9 +262,11 @@ class RunLog(Reader):
         phases: Mapping[str, float] | None = None,
         states: Mapping[str, Any] | None = None,
         checkpoint: str | None = None,
+        attempts: Sequence[int] | None = None,
     ) -> None:
         """The step has happened: its attempts, rate and states become part of the record in one transaction.
 
+        `attempts`: those that the update took, by number, in its order; unless given, all that were begun.
         With `states` it is a resume point (and its `checkpoint`, if the policy has weights, must be in place). A step
         between resume points passes neither; after a crash it is worked through again from the record. Committing such
         a step again only adds the states and the checkpoint.
@@ -236,7 +279,9 @@ class RunLog(Reader):
             if step <= self.last_step():
                 self._commit_again(db, step, rate)
             else:
-                self._move_pending(db, step, relative_rewards, bonuses)
+                if attempts is not None:
+                    self._take(db, step, attempts)
+                self._move_pending(db, step, relative_rewards, bonuses, every=attempts is None)
                 spent = self._spent(step)
                 texts = numbers_text("metrics", metrics or {}), numbers_text("phases", phases or {})
                 values = (step, *dataclasses.astuple(rate), *texts, spent, None, time.time())
@@ -247,10 +292,24 @@ class RunLog(Reader):
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # never waits: a copy of run.sqlite alone has the step
         self._tidy()
 
+    def _take(self, db: sqlite3.Connection, step: int, attempts: Sequence[int]) -> None:
+        """Give the attempts of an update their step and rows."""
+        for row, number in enumerate(attempts):
+            found = db.execute("UPDATE pending_rows SET step = ?, row = ? WHERE id = ?", (step, row, number)).rowcount
+            if found != 1:
+                raise InputError("attempts", number, f"it is not under way, so step {step} cannot take it")
+            db.execute("UPDATE payloads SET step = ? WHERE id = ?", (step, number))
+
     def _move_pending(
-        self, db: sqlite3.Connection, step: int, relative_rewards: Sequence[float | None], bonuses: Sequence[float]
+        self,
+        db: sqlite3.Connection,
+        step: int,
+        relative_rewards: Sequence[float | None],
+        bonuses: Sequence[float],
+        *,
+        every: bool,
     ) -> None:
-        rows = self._rows("SELECT id, row, valid FROM pending_rows WHERE step = ? ORDER BY id", (step,))
+        rows = self._rows("SELECT id, row, valid FROM pending_rows WHERE step = ? AND row >= 0 ORDER BY row", (step,))
         missing = [row for _, row, valid in rows if valid is None]
         if not rows or missing:
             rule = f"rows {missing} have no outcome" if rows else "it has not begun"
@@ -267,7 +326,7 @@ class RunLog(Reader):
             f" SELECT {columns}, ?, ? FROM pending_rows WHERE id = ?",
             [(left, bonus, row[0]) for row, left, bonus in zip(rows, relative_rewards, bonuses, strict=True)],
         )
-        db.execute("DELETE FROM pending_rows")
+        db.execute("DELETE FROM pending_rows" + ("" if every else f" WHERE step = {int(step)} AND row >= 0"))
 
     def _commit_again(self, db: sqlite3.Connection, step: int, rate: RateEstimate) -> None:
         if self._rows("SELECT 1 FROM states WHERE step >= ?", (step,)):
@@ -293,7 +352,8 @@ class RunLog(Reader):
         if len(points) == KEEP:
             oldest = points[-1][0]
             db.execute("DELETE FROM states WHERE step < ?", (oldest,))
-            db.execute("DELETE FROM payloads WHERE step <= ?", (oldest,))
+            under_way = "SELECT id FROM pending_rows"
+            db.execute(f"DELETE FROM payloads WHERE step <= ? AND id NOT IN ({under_way})", (oldest,))
             db.execute("UPDATE steps SET checkpoint = NULL WHERE step < ?", (oldest,))
 
     # ---- after a crash

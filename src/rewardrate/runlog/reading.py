@@ -136,7 +136,10 @@ class Reader:
             return {name: [_value(name, row[i]) for row in rows] for i, name in enumerate(columns)}
 
     def pending(self) -> tuple[Recorded, ...]:
-        """The step in progress: its proposals, each with its outcome once it is there. Empty between steps."""
+        """The step in progress: its proposals, each with its outcome once it is there. Empty between steps.
+
+        Where chains do not wait for each other: every attempt that is under way or waits for its update.
+        """
         return self._recorded("pending")
 
     def events(self) -> list[EventRow]:
@@ -144,7 +147,7 @@ class Reader:
         return [EventRow(*row) for row in self._rows("SELECT time, step, kind, message FROM events ORDER BY id")]
 
     def _recorded(self, table: str, step: int | None = None) -> tuple[Recorded, ...]:
-        names = ("id", "row", "parent", "seed", "reply", "tokens", "generation_seconds")
+        names = ("id", "row", "parent", "seed", "reply", "tokens", "generation_seconds", "chain", "updates", "arrival")
         where, values = ("", ()) if step is None else ("WHERE a.step = ?", (step,))
         rows = self._rows(
             f"SELECT {', '.join(f'a.{name}' for name in names + _OUTCOME)}, payload FROM {table} AS a"
@@ -166,6 +169,9 @@ class Reader:
                         seed=drawn["seed"],
                         proposal=proposal,
                         outcome=executed,
+                        chain=drawn["chain"],
+                        updates=drawn["updates"],
+                        arrival=drawn["arrival"],
                     )
                 )
         return tuple(found)

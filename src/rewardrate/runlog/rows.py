@@ -39,6 +39,13 @@ class AttemptRow:
     "Attempt number: 1, 2, ... in order of step and row."
     step: int
     row: int
+    "Place in the batch of its update, from 0."
+    chain: int
+    "The chain it belongs to: its row, where every chain has one attempt a step."
+    updates: int
+    "Updates of the policy when it wrote the attempt: step - 1 - updates is the attempt's age when it was learned from."
+    arrival: int | None
+    "Its place among all attempts of the run in the order they ended, from 1; None where chains wait for each other."
     parent: int | None
     seed: str
     reply: str
@@ -127,11 +134,16 @@ class Recorded:
 
     attempt: int
     row: int
-    "Place in the batch, from 0: the chain."
+    "Place in the batch, from 0; of an attempt under way that has no batch yet, its number."
     parent: int | None
     seed: str
     proposal: Proposal
     outcome: Outcome | None
+    chain: int
+    updates: int
+    "Of the policy, when it wrote the attempt."
+    arrival: int | None = None
+    "Its place among all attempts of the run in the order they ended, from 1; None where that is not kept."
 
 
 @dataclass(frozen=True)

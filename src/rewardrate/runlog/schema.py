@@ -28,9 +28,10 @@ _OUTCOME = """
 _PROPOSAL = """
     id INTEGER PRIMARY KEY, step INTEGER NOT NULL, row INTEGER NOT NULL, parent INTEGER, seed TEXT,
     prompt INTEGER REFERENCES texts (id), reply INTEGER REFERENCES texts (id),
-    tokens INTEGER NOT NULL, generation_seconds REAL NOT NULL
+    tokens INTEGER NOT NULL, generation_seconds REAL NOT NULL, chain INTEGER NOT NULL, updates INTEGER NOT NULL,
+    arrival INTEGER
 """
-PROPOSAL_COLUMNS = ("id", "step", "row", "parent", "seed", "prompt", "reply", "tokens", "generation_seconds")
+PROPOSAL_COLUMNS = tuple(part.split()[0] for part in _PROPOSAL.split(",") if part.split())
 OUTCOME_COLUMNS = tuple(part.split()[0] for part in _OUTCOME.split(",") if part.split())
 TEXTS = ("prompt", "reply", "message", "code", "output")
 "Columns that hold the number of a text; the views show the text itself."

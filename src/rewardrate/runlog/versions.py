@@ -1,7 +1,8 @@
 """Run logs of older formats: read as they are, and brought to the current one by the first process that writes.
 
 Version 1 kept no prompt. Where an attempt improved a seed, its column `prompt` held `[seed: NAME]`; another producer
-may have written any text there. It had neither `seed` nor `rank_key`, by which version 2 ranks the attempts of a race.
+may have written any text there. It had neither `seed` nor `rank_key`, by which version 2 ranks the attempts of a race;
+and every chain had one attempt a step, so that `chain` is the row and `updates` the steps before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ _INSTEAD = {
     "seed": f"seed_of_version_1({schema.text_of('prompt')})",
     "prompt": f"chat_of_version_1({schema.text_of('prompt')})",
     "rank_key": "NULL",
+    "chain": "a.row",
+    "updates": "a.step - 1",
+    "arrival": "NULL",
 }
 
 
@@ -56,6 +60,9 @@ def migrate(db: sqlite3.Connection) -> None:
             db.execute(f"DROP VIEW {name}")
             db.execute(f"ALTER TABLE {name}_rows ADD COLUMN seed TEXT")
             db.execute(f"ALTER TABLE {name}_rows ADD COLUMN rank_key REAL")
+            for column in ("chain INTEGER NOT NULL DEFAULT 0", "updates INTEGER NOT NULL DEFAULT 0", "arrival INTEGER"):
+                db.execute(f"ALTER TABLE {name}_rows ADD COLUMN {column}")
+            db.execute(f"UPDATE {name}_rows SET chain = row, updates = step - 1")
         used = "SELECT prompt FROM attempts_rows UNION SELECT prompt FROM pending_rows"
         found = db.execute(f"SELECT id, text FROM texts WHERE id IN ({used})").fetchall()
         seeds = {number: seed_of(text) for number, text in found}

@@ -8,13 +8,14 @@ import logging
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Self
 
 from rewardrate.errors import InputError
 from rewardrate.sandbox import cores, residency
 from rewardrate.sandbox.job import Job, check_clock
 from rewardrate.sandbox.launch import SHARED, WARM_IMPORTS, Launchers, check_imports
+from rewardrate.sandbox.open_jobs import OpenJobs
 from rewardrate.sandbox.result import Clock, Result
 from rewardrate.sandbox.runner import check, choose, failure, run_job
 from rewardrate.sandbox.stop import Stop, Stopped
@@ -31,12 +32,17 @@ class Executor(ABC):
 
     local: bool = True
     "Whether jobs run on this machine, so that its GPUs and memory say something about them."
+    open_ended: bool = False
+    'Whether `stream` also takes `OpenJobs`, of which more come while it runs: what schedule = "stream" needs.'
     on_event: Callable[[str, str], None] | None = None
     "Called with kind and message when something worth a note happens (a node is lost); from any thread."
 
     @abstractmethod
-    def stream(self, jobs: Sequence[Job]) -> Results:
-        """Run the jobs; (index, result) as each ends, every index once. Closing the iterator ends what still runs."""
+    def stream(self, jobs: Sequence[Job] | OpenJobs) -> Results:
+        """Run the jobs; (index, result) as each ends, every index once. Closing the iterator ends what still runs.
+
+        `OpenJobs` come only to an executor that says `open_ended`: take one whenever there is room, until `over`.
+        """
 
     def run(self, jobs: Sequence[Job], *, on_done: Callable[[int, Result], None] | None = None) -> list[Result]:
         """Run the jobs; results in their order. `on_done(index, result)` in the caller's thread as each ends."""
@@ -67,6 +73,8 @@ class Pool(Executor):
     starts as a fork of it.
     """
 
+    open_ended = True
+
     def __init__(
         self,
         slots: int | None = None,
@@ -93,17 +101,37 @@ class Pool(Executor):
         """Warm imports that are not installed, so that scripts pay for them themselves; known after the first run."""
         return self._warm.skipped()
 
-    def stream(self, jobs: Sequence[Job]) -> Results:
+    def stream(self, jobs: Sequence[Job] | OpenJobs) -> Results:
         """(index, result) as each job ends. A job that cannot be run is refused before any is started.
 
         Closing the iterator, an exception in here, or an interrupt ends all boxes at once; they are gone when it
         returns. A job that our side fails at is a "sandbox-failure", and the others continue.
         """
+        if isinstance(jobs, OpenJobs):
+            return self._open(jobs)
         priced = [self._priced(job) for job in jobs]
         for job in priced:
             check(job)
-        most = max(1, len(cores.usable()) // min((job.limits.cores for job in priced), default=1))
-        return _Work(priced, min(self.slots or most, most, len(priced)), self._measure).results()
+        ended = OpenJobs(priced)
+        ended.end()
+        most = self._most(min((job.limits.cores for job in priced), default=1))
+        return _Work(ended, min(most, len(priced)), self._measure).results()
+
+    def _open(self, jobs: OpenJobs) -> Results:
+        """Jobs that come one by one; as many slots as the first one's cores allow."""
+        first = jobs.first()
+        if first is not None:
+            check(self._priced(first))
+            work = _Work(
+                jobs, self._most(first.limits.cores), lambda job, *more: self._measure(self._priced(job), *more)
+            )
+            with contextlib.closing(work.results()) as ended:
+                yield from ended
+
+    def _most(self, need: int) -> int:
+        """Slots for jobs of so many cores."""
+        most = max(1, len(cores.usable()) // need)
+        return min(self.slots or most, most)
 
     def _priced(self, job: Job) -> Job:
         if not isinstance(job, Job):
@@ -137,19 +165,25 @@ def _quality(result: Result) -> tuple[bool, float, float]:
 class _Work:
     """One call of `Pool.stream`: threads that take jobs from the front and hand results to the caller's thread."""
 
-    def __init__(self, jobs: list[Job], slots: int, measure: Callable[[Job, Stop, threading.Lock], Result]) -> None:
+    def __init__(self, jobs: OpenJobs, slots: int, measure: Callable[[Job, Stop, threading.Lock], Result]) -> None:
         self._jobs, self._measure = jobs, measure
-        self._next: Iterator[int] = iter(range(len(jobs)))
-        self._order, self._turn, self._stop = threading.Lock(), threading.Lock(), Stop()
-        self._done: queue.SimpleQueue[tuple[int, Result | BaseException]] = queue.SimpleQueue()
+        self._turn, self._stop = threading.Lock(), Stop()
+        self._done: queue.SimpleQueue[tuple[int, Result | BaseException] | None] = queue.SimpleQueue()
+        "Results, and None for each thread that has ended."
         self._threads = [threading.Thread(target=self._slot, name=f"slot-{n}", daemon=True) for n in range(slots)]
 
     def results(self) -> Results:
         try:
+            self._jobs.when_cancelled(self._stop.set)
             for thread in self._threads:
                 thread.start()
-            for _ in self._jobs:
-                index, result = self._done.get()
+            ended = 0
+            while ended < len(self._threads):
+                found = self._done.get()
+                if found is None:
+                    ended += 1
+                    continue
+                index, result = found
                 if isinstance(result, BaseException):
                     raise result
                 yield index, result
@@ -158,7 +192,7 @@ class _Work:
 
     def _end(self) -> None:
         """Nothing is left when this returns, however impatient the user is."""
-        self._stop.set()
+        self._jobs.cancel()
         interrupted: KeyboardInterrupt | None = None
         for thread in self._threads:
             while thread.is_alive():
@@ -171,16 +205,15 @@ class _Work:
             raise interrupted
 
     def _slot(self) -> None:
-        with contextlib.suppress(Stopped):
-            while not self._stop.is_set():
-                with self._order:
-                    index = next(self._next, None)
-                if index is None:
-                    return
+        try:
+            while (taken := self._jobs.take()) is not None:
+                index, job = taken
                 try:
-                    self._done.put((index, self._measure(self._jobs[index], self._stop, self._turn)))
+                    self._done.put((index, self._measure(job, self._stop, self._turn)))
                 except Stopped:
-                    raise
+                    return
                 except BaseException as error:
                     self._done.put((index, error))
                     return
+        finally:
+            self._done.put(None)

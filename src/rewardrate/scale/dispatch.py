@@ -7,15 +7,16 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rewardrate.errors import InfrastructureError
 from rewardrate.sandbox import Job, Result
+from rewardrate.sandbox.open_jobs import OpenJobs
 from rewardrate.sandbox.pool import Results
 
-WAIT_SECONDS = 0.2
+WAIT_SECONDS, OPEN_SECONDS = 0.2, 0.02
 GRACE_SECONDS = 300.0  # beyond twice everything a job may take, a node that says nothing is given up
 BROKEN_BOXES = 3  # in a row: such a node would swallow the queue
 
@@ -82,22 +83,25 @@ class Work:
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: OpenJobs,
         data: Mapping[str, str],
         nodes: Callable[[], list[Member]],
         retries: int,
         patience_seconds: float,
         runs: int = 2,
     ) -> None:
-        self._jobs, self._data, self._nodes = jobs, data, nodes
+        self._supply, self._data, self._nodes = jobs, data, nodes
+        self._jobs: dict[int, Job] = {}
+        "Those that wait here or run, by number."
         self._retries, self._patience = retries, patience_seconds
         self._runs = runs
         "How often a node may run one job: again when the measurement was contaminated."
-        self._waiting = deque(range(len(jobs)))
+        self._waiting: deque[int] = deque()
         self._running: dict[Any, Running] = {}
         self._lost: dict[int, list[str]] = {}
         "Index -> names of the nodes that did not give a result."
-        self._done: queue.SimpleQueue[tuple[int, Result] | BaseException] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[int, Result] | BaseException | None] = queue.SimpleQueue()
+        "Results; None when there will be no more."
         self._stop = threading.Event()
         self.faults = 0
 
@@ -105,10 +109,10 @@ class Work:
         """(index, result) as each ends, every index once."""
         seen: set[int] = set()
         thread = threading.Thread(target=self._dispatch, name="dispatch", daemon=True)
+        self._supply.when_cancelled(self._stop.set)
         thread.start()
         try:
-            while len(seen) < len(self._jobs):
-                found = self._done.get()
+            while (found := self._done.get()) is not None:
                 if isinstance(found, BaseException):
                     raise found
                 if found[0] in seen:
@@ -120,7 +124,7 @@ class Work:
 
     def _end(self, thread: threading.Thread) -> None:
         """Stop what still runs, even if the user interrupts again."""
-        self._stop.set()
+        self._supply.cancel()
         interrupted: KeyboardInterrupt | None = None
         while thread.is_alive():
             try:
@@ -135,7 +139,7 @@ class Work:
     def _dispatch(self) -> None:
         try:
             alone_since = time.monotonic()
-            while (self._waiting or self._running) and not self._stop.is_set():
+            while (self._waiting or self._running or not self._supply.over) and not self._stop.is_set():
                 members = self._nodes()
                 alone_since = time.monotonic() if members or self._running else alone_since
                 if time.monotonic() - alone_since > self._patience:
@@ -152,13 +156,16 @@ class Work:
                 InfrastructureError(f"the Ray cluster failed ({why}); the same command resumes") if rays else error
             )
             self._done.put(failure)
+        finally:
+            self._done.put(None)
 
     def _fill(self, members: list[Member]) -> None:
         """Give jobs to nodes with free CPUs, unless results pile up because the caller is slower."""
-        need = max(job.limits.cores for job in self._jobs)
-        slots = sum(min(member.cpus // need, member.slots or member.cpus) for member in members)
-        while self._waiting and self._done.qsize() < 4 * slots:
-            index = self._waiting[0]
+        while (index := self._next()) is not None:
+            need = self._jobs[index].limits.cores
+            slots = sum(min(member.cpus // need, member.slots or member.cpus) for member in members)
+            if self._done.qsize() >= 4 * slots:
+                return
             member = self._place(index, members)
             if member is None:
                 return
@@ -170,6 +177,13 @@ class Work:
             future = member.actor.run.remote(bare, names)
             self._running[future] = Running(index, member, time.monotonic() + patience)
             member.take(job.limits.cores)
+
+    def _next(self) -> int | None:
+        """The job at the front, taken from the supply where none waits here; None where there is none now."""
+        if not self._waiting and (taken := self._supply.take(wait=False)) is not None:
+            self._jobs[taken[0]] = taken[1]
+            self._waiting.append(taken[0])
+        return self._waiting[0] if self._waiting else None
 
     def _place(self, index: int, members: list[Member]) -> Member | None:
         """The node with most room: rather one whose boxes work, and not the one that lost this job before."""
@@ -185,11 +199,12 @@ class Work:
         return max(sound or room, key=suitability, default=None)
 
     def _collect(self) -> None:
+        wait = WAIT_SECONDS if self._supply.over else OPEN_SECONDS  # more jobs may come at any moment
         if not self._running:
-            self._stop.wait(WAIT_SECONDS)
+            self._stop.wait(wait)
             return
         ray = next(iter(self._running.values())).member.ray
-        ready, _ = ray.wait(list(self._running), num_returns=1, timeout=WAIT_SECONDS)
+        ready, _ = ray.wait(list(self._running), num_returns=1, timeout=wait)
         for future in ready:
             running = self._running.pop(future)
             running.member.give_back(self._jobs[running.index].limits.cores)
@@ -209,7 +224,12 @@ class Work:
         if failed:
             self._retry(running, result.message, result)
         else:
-            self._done.put((running.index, result))
+            self._finish(running.index, result)
+
+    def _finish(self, index: int, result: Result) -> None:
+        del self._jobs[index]
+        self._lost.pop(index, None)
+        self._done.put((index, result))
 
     def _retry(self, running: Running, why: str, result: Result | None) -> None:
         """To the front of the queue, or a sandbox failure (not charged) when it was tried often enough."""
@@ -220,7 +240,7 @@ class Work:
             self._waiting.appendleft(running.index)
             return
         failure = Result.failure(why, self._jobs[running.index].clock or "wall")
-        self._done.put((running.index, result or failure))
+        self._finish(running.index, result or failure)
 
     def _give_up(self) -> None:
         """Nodes that have said nothing for far too long are lost nodes."""

@@ -17,6 +17,7 @@ from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.sandbox import Executor, Job
 from rewardrate.sandbox.job import check_clock
 from rewardrate.sandbox.launch import WARM_IMPORTS, check_imports
+from rewardrate.sandbox.open_jobs import OpenJobs
 from rewardrate.sandbox.pool import Results
 from rewardrate.sandbox.result import Clock
 from rewardrate.scale import shipping
@@ -43,7 +44,7 @@ class RayExecutor(Executor):
     long to wait while no node is there; then InfrastructureError.
     """
 
-    local = False
+    local, open_ended = False, True
 
     def __init__(
         self,
@@ -93,23 +94,33 @@ class RayExecutor(Executor):
             self._ray.shutdown()
             self._ours = False
 
-    def stream(self, jobs: Sequence[Job]) -> Results:
+    def stream(self, jobs: Sequence[Job] | OpenJobs) -> Results:
         """(index, result) as each job ends, every index once.
 
         Closing the iterator, or an exception here or on a node, ends all boxes at once.
         """
+        if isinstance(jobs, OpenJobs):
+            return self._open(jobs)
         priced = [self._priced(job) for job in jobs]
-        data = {path: self._digest(Path(path)) for path in {str(path) for job in priced for path in job.data.values()}}
-        return self._results(priced, data)
+        ended = OpenJobs(priced)
+        ended.end()
+        return self._results(ended, priced)
 
-    def _results(self, priced: Sequence[Job], data: Mapping[str, str]) -> Results:
+    def _open(self, jobs: OpenJobs) -> Results:
+        """Jobs that come one by one: all need the cores and the data of the first, as one environment's do."""
+        first = jobs.first()
+        return self._results(jobs, [] if first is None else [self._priced(first)])
+
+    def _results(self, jobs: OpenJobs, priced: Sequence[Job]) -> Results:
+        """The results of `jobs`; `priced` are those that say which cores and data are needed."""
         if not priced:
             return
+        data = {path: self._digest(Path(path)) for path in {str(path) for job in priced for path in job.data.values()}}
         self._looked = 0.0
         need = max(job.limits.cores for job in priced)
         runs = 1 + self._settings["repeats"]
         work = Work(
-            jobs=priced,
+            jobs=jobs,
             data=data,
             nodes=lambda: self._nodes(need, data),
             retries=self.retries,

@@ -1,8 +1,9 @@
-"""The paper's statements as functions: one bandit in, the slack of the inequality out (negative: violated).
+"""The paper's statements, and ours on streams, as functions: one bandit in, the slack of the inequality out.
 
-Slacks are relative to the natural scale of each statement. Inequalities are allowed ROUNDING below zero, since they
-are evaluated in 64-bit arithmetic (tests repeat lemmas and theorem 1 in exact rationals, with nothing allowed);
-statements of the form "agrees to 1e-10" carry their tolerance in the slack and are allowed nothing.
+A negative slack is a violation. Slacks are relative to the natural scale of each statement. Inequalities are allowed
+ROUNDING below zero, since they are evaluated in 64-bit arithmetic (tests repeat lemmas and theorem 1 in exact
+rationals, with nothing allowed); statements of the form "agrees to 1e-10" carry their tolerance in the slack and are
+allowed nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from rewardrate.theory.dinkelbach import Choose, dinkelbach
 from rewardrate.theory.guarantees import Bounds, bounds
 from rewardrate.theory.instances import Instance, draw_smdp
 from rewardrate.theory.npg import npg, softmax
+from rewardrate.theory.stream_statements import finish_order, never_later, no_ratio, start_order
 from rewardrate.theory.tables import Array
 
 ROUNDING = 1e-9
+OURS = "ours"  # not in the paper: docs/theory.md
 
 
 @dataclass
@@ -287,6 +290,10 @@ STATEMENTS: tuple[Statement, ...] = (
     Statement("theorem 2, tail", "optimal and exponential from k0 on", "eq:thm2:tail", theorem_2_tail),
     Statement("equation 2", "gradient of the SMDP rate, to 1e-6", "prelim:pg thm", gradient_theorem, 0.0),
     Statement("SMDP optimum", "policy iteration = brute force, to 1e-10", "eq:smdp", smdp_optimum, 0.0),
+    Statement("streams, start order", "unbiased while the policy learns, to 1e-9", OURS, start_order, 0.0),
+    Statement("streams, no ratio", "error within range(f) TV(written by, updated)", OURS, no_ratio),
+    Statement("streams, finish order", "error of all updates within (C - 1) range(f)", OURS, finish_order),
+    Statement("streams, age", "a larger age delays no update", OURS, never_later),
 )
 
 

@@ -15,6 +15,8 @@ from rewardrate.theory.bandit import F, greedy_policy, margin, policy_rate, rela
 from rewardrate.theory.dinkelbach import dinkelbach
 from rewardrate.theory.guarantees import bounds
 from rewardrate.theory.npg import npg
+from rewardrate.theory.stream_statements import SmallLearner, drift_slack
+from rewardrate.theory.streams import play_stream
 
 
 def lemma_1() -> float:
@@ -111,6 +113,26 @@ def theorem_2_tail() -> float:
     return 1 - float(step.policy[0, 1]) / b.tail(1, eta) if b.k0(start) == 1 else math.nan
 
 
+def streams_no_ratio() -> float:
+    """Every attempt pulls the policy the same way, so no error makes up for another."""
+    return drift_slack(SmallLearner(seconds=(1.0, 3.0), value=(0.0, 1.0), logit=0.0, pull=(1.0, 1.0)))
+
+
+def streams_finish_order() -> float:
+    """One attempt in a thousand takes a million seconds: when one of two chains ends, the other runs a slow one.
+
+    By renewal theory with chance p s / (p s + 1 - p), though it was drawn with chance p.
+    """
+    p, slow = 1e-3, 1e6
+    return 1 - (p * slow / (p * slow + 1 - p) - p)
+
+
+def streams_age() -> float:
+    """With one chain no attempt waits for another, whatever its age may be."""
+    first, second = (play_stream(np.ones(20), 1, 8, age=age, order="start").times for age in (0, 1))
+    return float(np.min(first - second))
+
+
 TIGHT: dict[str, Callable[[], float]] = {
     "lemma 1": lemma_1,
     "lemma 2, best": lemma_2_best,
@@ -122,4 +144,7 @@ TIGHT: dict[str, Callable[[], float]] = {
     "corollary": corollary,
     "theorem 2, rate": theorem_2_rate,
     "theorem 2, tail": theorem_2_tail,
+    "streams, no ratio": streams_no_ratio,
+    "streams, finish order": streams_finish_order,
+    "streams, age": streams_age,
 }

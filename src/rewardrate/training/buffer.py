@@ -148,7 +148,7 @@ class SolutionBuffer:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to resume, as plain JSON."""
-        solutions = [_state(solution) for solution in self._ranked]
+        solutions = [state_of(solution) for solution in self._ranked]
         settings: dict[str, Any] = {"capacity": self.capacity, "copies": self.copies}
         if self.large is not None:
             settings["large"] = dataclasses.asdict(self.large)
@@ -161,10 +161,7 @@ class SolutionBuffer:
             saved = state.get("settings") if isinstance(state, Mapping) else state
             raise InputError("state.settings", saved, f"this buffer has {mine}")
         try:
-            ranked = [
-                _checked(Solution(**{OLD.get(name, name): value for name, value in one.items()}))
-                for one in state["solutions"]
-            ]
+            ranked = [restored(one) for one in state["solutions"]]
             if len(ranked) > self.capacity or len({solution.attempt for solution in ranked}) < len(ranked):
                 raise ValueError("too many solutions, or an attempt twice")
         except (KeyError, TypeError, ValueError) as error:
@@ -181,8 +178,13 @@ def _cycled(solutions: list[Solution], count: int) -> list[Solution]:
     return [solutions[place % len(solutions)] for place in range(count)] if solutions else []
 
 
-def _state(solution: Solution) -> dict[str, Any]:
-    """Its fields; those that only the race has are left out where they say nothing."""
+def restored(state: Mapping[str, Any]) -> Solution:
+    """The solution that `state_of` was given; TypeError or InputError for another."""
+    return _checked(Solution(**{OLD.get(name, name): value for name, value in state.items()}))
+
+
+def state_of(solution: Solution) -> dict[str, Any]:
+    """A solution as plain JSON; fields that only the race has are left out where they say nothing."""
     plain = {"ranking_reward": None, "changed_lines": 0, "seed": ""}
     found = dataclasses.asdict(solution)
     return {name: value for name, value in found.items() if name not in plain or value != plain[name]}

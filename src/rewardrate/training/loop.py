@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from rewardrate.attempt import Outcome, Parent, Proposal
+from rewardrate.attempt import Message, Outcome, Parent, Proposal
 from rewardrate.config import AtLeast
 from rewardrate.environments.environment import Environment
 from rewardrate.errors import InfrastructureError, InputError
@@ -86,10 +86,14 @@ class Loop:
         """Everything back to the latest resume point; what was recorded after it is used again, not repeated."""
         found = self.log.resume()
         if found.step:
-            self.pricer.load_state_dict(found.states)
+            self.restore(found.states)
         if found.checkpoint is not None:
             self.policy.load(found.checkpoint)
         return found.recorded, found.step + 1
+
+    def restore(self, states: Mapping[str, Any]) -> None:
+        """The states of a resume point."""
+        self.pricer.load_state_dict(states)
 
     def steps(self, start: int) -> Iterator[int]:
         """Step numbers while the budget lasts. Steps that are in the record are always worked through."""
@@ -105,12 +109,9 @@ class Loop:
             self.attempts = [row.attempt for row in recorded[step]]
             return [row.proposal for row in recorded[step]]
         with self._timed("propose"):
-            prompts = [self.environment.prompt(_parent(solution)) for solution in parents]
-            proposals = self.policy.propose(prompts, _seed(self.seed, step))
-        origins = [
-            Origin(prompt) if parent is None else Origin(prompt, parent.number, parent.seed)
-            for prompt, parent in zip(prompts, parents, strict=True)
-        ]
+            prompts = [self.environment.prompt(parent_of(solution)) for solution in parents]
+            proposals = self.policy.propose(prompts, seed_of(self.seed, step))
+        origins = [origin_of(prompt, parent) for prompt, parent in zip(prompts, parents, strict=True)]
         self.attempts = self.log.begin_step(step, proposals, origins)
         return proposals
 
@@ -128,7 +129,7 @@ class Loop:
         outcomes = {place: row.outcome for place, row in enumerate(recorded.get(step, ())) if row.outcome is not None}
         places = [place for place in range(len(proposals)) if place not in outcomes]
 
-        replies, chosen = [proposals[place].text for place in places], [_parent(parents[place]) for place in places]
+        replies, chosen = [proposals[place].text for place in places], [parent_of(parents[place]) for place in places]
         with self._timed("execute"), contextlib.closing(self.environment.stream(replies, chosen)) as ended:
             for at, found in ended:
                 place = places[at]
@@ -222,10 +223,16 @@ class Loop:
         self.phases[phase] = self.phases.get(phase, 0.0) + time.monotonic() - start
 
 
-def _parent(solution: Solution | None) -> Parent | None:
+def parent_of(solution: Solution | None) -> Parent | None:
+    """What the environment is told of the solution that an attempt is to improve."""
     return None if solution is None else Parent(solution.code, solution.message)
 
 
-def _seed(seed: int, step: int) -> int:
+def origin_of(prompt: Sequence[Message], parent: Solution | None) -> Origin:
+    """What the record says of where a proposal came from."""
+    return Origin(prompt) if parent is None else Origin(prompt, parent.number, parent.seed)
+
+
+def seed_of(seed: int, step: int) -> int:
     """A seed of its own for every step: a resumed run draws what the uninterrupted one draws."""
     return int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint64)[0] >> 1)

@@ -6,6 +6,7 @@ the state that a run carries from step to step beside the policy's weights.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,15 +113,17 @@ class Pricer:
         attempts: Sequence[int] = (),
         parent_codes: Sequence[str | None] | None = None,
         generation_seconds: Sequence[float] | None = None,
+        chains: Sequence[int] | None = None,
     ) -> Priced:
         """One step's batch: outcomes with their overhead, their attempt numbers, what each was asked to change.
 
+        `chains`: which chain each belongs to; unless given, row i to chain i.
         A failure of the sandbox enters neither the rate nor the buffer and has no reward. A failure of the policy pays
         for the limit, and for the overhead that it had too.
         """
         parent_codes = parent_codes or [None] * len(outcomes)
         generation_seconds = generation_seconds or [0.0] * len(outcomes)
-        rate = self.fit(outcomes)
+        rate = self.fit(outcomes, chains)
         charged = self._price_of_a_second(outcomes, rate)
         limits = [self.rules.limit_seconds + self.overhead.extra(seconds) for seconds in generation_seconds]
         relative = self.objective.relative(outcomes, charged, limit_seconds=limits)
@@ -141,9 +144,10 @@ class Pricer:
             )
         return Priced(rate, self.objective.price(charged), relative, bonuses, outcomes)
 
-    def fit(self, outcomes: Sequence[Outcome]) -> RateEstimate:
+    def fit(self, outcomes: Sequence[Outcome], chains: Sequence[int] | None = None) -> RateEstimate:
         """Rho after these outcomes, from the chains' totals."""
-        self.chains.update(
+        add = self.chains.update if chains is None else functools.partial(self.chains.add, chains)
+        add(
             [outcome.reward for outcome in outcomes],
             [outcome.seconds for outcome in outcomes],
             [outcome.valid for outcome in outcomes],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from rewardrate import rates, registry
 from rewardrate.config import AtLeast, Registered
@@ -19,7 +19,7 @@ from rewardrate.policies.sampling import SamplingSettings
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.settings import GROUP as ESTIMATORS
 from rewardrate.rates.settings import EstimatorSettings, NIWSettings
-from rewardrate.sandbox import Executor, Pool
+from rewardrate.sandbox import Executor, Pool, cores
 from rewardrate.training.buffer import LargeEdits, SolutionBuffer
 from rewardrate.training.loggers import Name
 from rewardrate.training.loop import Budget
@@ -28,6 +28,8 @@ from rewardrate.training.pricer import Pricer
 
 ArmName = Arm | Literal["horizon", "fixed"]
 PriceName = Literal["rate", "horizon", "fixed", "none"]
+Schedule = Literal["step", "stream"]
+MAX_AGE = 4
 PRICE_OF_ARM: dict[ArmName, PriceName] = {"rpg": "rate", "vanilla": "rate", "horizon": "horizon", "fixed": "fixed"}
 EXECUTORS = "rewardrate.executors"  # group of entry points; what they must do: docs/ray.md, An executor of your own
 
@@ -133,6 +135,10 @@ class Recipe:
     "Identical scripts in the buffer."
     large_edits: LargeEdits | None = None
     "Slots of the buffer's selection for children of large edits (the race)."
+    schedule: Schedule = "step"
+    "step: all chains wait for the slowest attempt. stream: each begins its next one as soon as its own has ended."
+    max_age: Annotated[int, AtLeast(0)] | None = None
+    "Stream: how many updates old an attempt may be when it is learned from; 4 unless given, 0 is as step."
     checkpoint_every: Annotated[int, AtLeast(1)] = 5
     "Steps between checkpoints."
     loggers: tuple[Name, ...] = ()
@@ -152,6 +158,7 @@ class Recipe:
         if self.window is not None and self.estimator.feeds != "totals":
             rule = f"{self.estimator.kind} takes single attempts, not totals, and would not see the window"
             raise InputError("window", self.window, rule, 'use estimator.kind = "niw", or its own forgetting')
+        self._check_schedule()
         attempts = self.attempts_per_prompt
         if self.batch % attempts:
             near = " or ".join(
@@ -159,6 +166,14 @@ class Recipe:
             )
             rule = f"it must be a multiple of policy.learner.algorithm.attempts, {attempts}: a prompt has so many rows"
             raise InputError("batch", self.batch, rule, f"set it to {near}")
+
+    def _check_schedule(self) -> None:
+        if self.schedule not in get_args(Schedule):
+            remedy = did_you_mean(str(self.schedule), get_args(Schedule))
+            raise InputError("schedule", self.schedule, "it must be step or stream", remedy)
+        if self.schedule == "step" and self.max_age is not None:
+            rule = "with the schedule step every attempt is learned from at once"
+            raise InputError("max_age", self.max_age, rule, 'leave it out, or set schedule = "stream"')
 
     @property
     def attempts_per_prompt(self) -> int:
@@ -180,6 +195,28 @@ class Recipe:
             return self
         objective = replace(self.objective, arm="vanilla" if arm == "vanilla" else "rpg")
         return replace(self, price=PRICE_OF_ARM[arm], reward_per_second=None, objective=objective)
+
+    def make_policy(self) -> Policy:
+        """The policy, weights loaded."""
+        if self.schedule == "step" or self.policy.kind != "model":
+            return self.policy.make(self.seed)
+        learner = replace(self.policy.learner, old_logprobs="sampled")
+        return replace(self.policy, learner=learner).make(self.seed)
+
+    def make_stream(self) -> rates.Stream:
+        """Which attempts begin and are learned from, where chains do not wait."""
+        return rates.Stream(self.batch, self.batch, age=MAX_AGE if self.max_age is None else self.max_age)
+
+    def together(self, script_cores: int) -> int:
+        """For how many prompts the policy writes at once, so that each slot has two attempts to run or waiting.
+
+        One where slots are not known (a cluster), or there is one for every chain.
+        """
+        if self.sandbox.executor != "pool":
+            return 1
+        most = max(1, len(cores.usable()) // script_cores)
+        spare = self.batch - 2 * min(self.sandbox.slots or most, most)
+        return max(1, spare // 2 // self.attempts_per_prompt)
 
     def setup(self) -> RunSetup:
         """What the recipe attempts, its data prepared. Raises InputError for one that cannot be had."""

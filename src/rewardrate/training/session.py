@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rewardrate import config
 from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import Environment
 from rewardrate.errors import InputError
-from rewardrate.policies import EndpointPolicy
+from rewardrate.policies import EndpointPolicy, Policy
 from rewardrate.runlog import RunLog, best
 from rewardrate.runlog.rows import FINAL_EVALUATION
+from rewardrate.sandbox import Executor, cores
+from rewardrate.sandbox.shared_executor import SharedExecutor
 from rewardrate.training.loggers import Loggers
 from rewardrate.training.loop import Loop, Step
 from rewardrate.training.recipe import ArmName, Recipe
 from rewardrate.training.run_folder import open_run
+from rewardrate.training.stream import StreamLoop
 
 NO_DEADLINE = "the budget states no script_seconds, so there is no deadline: the reward rate is charged"
 REPLIES = "replies.jsonl"  # of an endpoint, for the step under way
@@ -52,9 +57,9 @@ def train(
     tell("data")
     setup = recipe.setup()
     tell("model")
-    with recipe.sandbox.make() as executor:
-        policy = recipe.policy.make(recipe.seed)  # what the recipe cannot have is said before a folder is made
-        environment = setup.environment(executor, policy.count)
+    with recipe.sandbox.make() as executor, _shared(recipe, executor) as shared:
+        policy = recipe.make_policy()  # what the recipe cannot have is said before a folder is made
+        environment = setup.environment(shared, policy.count)
         with (
             open_run(recipe, setup, folder) as log,
             Loggers(recipe.loggers, log, config.leaves(asdict(recipe))) as loggers,
@@ -68,22 +73,55 @@ def train(
                 log.note("price", NO_DEADLINE)
             pricer = recipe.make_pricer(environment)
             pricer.start_with(environment.known_solutions(folder))
-            Loop(
-                environment=environment,
-                policy=policy,
-                pricer=pricer,
-                log=log,
-                budget=recipe.budget,
-                seed=recipe.seed,
-                checkpoint_every=recipe.checkpoint_every,
-                on_phase=tell,
-                on_attempt=on_attempt,
-                on_step=_both(on_step, loggers),
-            ).run()
+            parts: dict[str, Any] = {
+                "environment": environment,
+                "policy": policy,
+                "pricer": pricer,
+                "log": log,
+                "budget": recipe.budget,
+                "seed": recipe.seed,
+                "checkpoint_every": recipe.checkpoint_every,
+                "on_phase": tell,
+                "on_attempt": on_attempt,
+                "on_step": _both(on_step, loggers),
+            }
+            if isinstance(shared, SharedExecutor):
+                parts |= {"stream": recipe.make_stream(), "together": recipe.together(setup.cores)}
+                StreamLoop(own_cores=_own_cores(recipe, executor, policy), usage=shared.usage, **parts).run()
+            else:
+                Loop(**parts).run()
             (folder / REPLIES).unlink(missing_ok=True)  # all of them are on record
             tell("evaluate")
             _evaluate_best(environment, log)
     return folder
+
+
+@contextlib.contextmanager
+def _shared(recipe: Recipe, executor: Executor) -> Iterator[Executor]:
+    """The executor as the schedule needs it."""
+    if recipe.schedule == "step":
+        yield executor
+        return
+    with SharedExecutor(executor) as shared:
+        yield shared
+
+
+def _own_cores(recipe: Recipe, executor: Executor, policy: Policy) -> int:
+    """Cores of this machine that the policy computes on while scripts run: half of them, where it has no GPU.
+
+    A script is timed on cores that nothing else uses, so the policy takes its own as a script does.
+    """
+    if recipe.policy.kind != "model" or not executor.local:
+        return 0
+    import torch
+
+    from rewardrate.policies import LanguageModelPolicy
+
+    if not isinstance(policy, LanguageModelPolicy) or policy.language.model.device.type != "cpu":
+        return 0
+    count = max(1, len(cores.usable()) // 2)
+    torch.set_num_threads(min(count, torch.get_num_threads()))
+    return count
 
 
 def _both(on_step: Callable[[Step], None] | None, loggers: Loggers) -> Callable[[Step], None]:

@@ -26,7 +26,7 @@ class AttemptView {
   head(table, place) {
     const name = titleOf(table, place), pills = [nameOf(table, this.page.runs)];
     if (!isSeed(table, place)) {
-      pills.push(`step ${table.step[place]}`, `chain ${table.row[place]}`, table.statuses[table.status[place]], `${table.tokens[place]} tokens`);
+      pills.push(`step ${table.step[place]}`, `chain ${table.chain[place]}`, table.statuses[table.status[place]], `${table.tokens[place]} tokens`);
     }
     if (table.flags[place] & 1) pills.push('cores were shared while it ran');
     if (table.flags[place] & 2) pills.push('fits no model');
