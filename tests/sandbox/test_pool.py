@@ -95,7 +95,7 @@ def test_an_empty_queue_has_no_results():
         (lambda: Pool(warm_imports=["os; x"]), "name of a module"),
         (lambda: Pool().run([Job("pass", SMALL, clock="cpu")]), "prices every job by wall"),
         (lambda: Pool().run(["pass"]), "list of jobs"),
-        (lambda: Pool().run([Job("pass", SMALL), Job("pass", Limits(cores=10_000))]), r"limits\.cores"),
+        (lambda: Pool().run([Job("pass", SMALL), Job("pass", Limits(cores=10_000))]), "cores = 10000"),
         (lambda: Pool().run([Job("pass", SMALL, data={"x": "/nonexistent"})]), "no such file"),
         (lambda: Pool().run([Job("pass", SMALL, level="limits")]), "which lacks"),
     ],
