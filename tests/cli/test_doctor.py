@@ -47,7 +47,7 @@ def test_every_extra_that_is_not_there_is_asked_for_and_none_is_called_useless(c
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     for extra in doctor.PURPOSES:
-        assert f"[{extra}]" in out, extra
+        assert f"[{doctor.OWN_ENVIRONMENT.get(extra, extra)}]" in out, extra
     assert "missing gymnasium, stable-baselines3" in out
     assert "missing numba-cuda" in out
     assert "nothing here uses it" not in out
