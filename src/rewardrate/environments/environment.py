@@ -106,6 +106,8 @@ class EnvironmentSettings(ABC):
 
     kind: str
     "The name of the kind."
+    cores: int = 1
+    "Cores of one script, as far as the recipe tells; `RunSetup.cores` is what it came to."
 
     def check(self, task: str) -> None:  # noqa: B027, not every kind can tell
         """InputError for a task that there is not; prepares nothing. What `rewardrate train --dry-run` asks."""

@@ -1,4 +1,4 @@
-"""Language models that propose and learn: sampling and PPO."""
+"""Language models that propose and learn: sampling and policy gradients."""
 
 from __future__ import annotations
 
