@@ -36,7 +36,7 @@ LAYERS = {
 }
 GROUND = {"attempt", "errors", "config", "checks", "chat", "registry", "__init__", "__main__", "__version__"}  # layer 0
 MAY_MEET = {("scale", "training"), ("theory", "rates")}
-TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "timed", "reports", "cli"]
+TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "timed", "reports", "cli", "training"]
 
 
 def room_of(path: Path) -> str:
