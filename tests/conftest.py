@@ -88,7 +88,7 @@ SLOW = (
     "training/test_language_toys.py",
     "training/test_loggers.py",
     "training/test_loop.py::test_rpg_takes_the_quick_arm",
-    "training/test_measured.py::test_the_stored_baselines",
+    "environments/mle/test_references.py::test_the_stored_baselines",
     "training/test_race_runs.py",
     "training/test_session.py",
     "training/test_simulation.py::test_learning_raises",

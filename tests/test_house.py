@@ -135,6 +135,24 @@ def test_calls_with_six_or_more_arguments_name_them(path):
             assert len(node.args) < 6 or called in ("syscall", "log.warning"), f"line {node.lineno}: {called}"
 
 
+@pytest.mark.parametrize("room", ["training", "scale", "pretraining", "cli"])
+def test_environments_are_asked_and_not_told_apart(room):
+    """What a kind is different in, its class says (environments/environment.py): nobody looks at its type."""
+    kinds = {name for path in (SOURCE / "environments").rglob("environment.py") for name in classes(path)}
+    assert {"Settings", "MachineLearning", "Speedrun", "SqlTuning"} <= kinds
+    for path in (SOURCE / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "getattr", "hasattr"):
+                about, asked = map(ast.unparse, node.args[:2])
+                told_apart = {word.rpartition(".")[2] for word in re.split(r"[^\w.]+", asked)} & kinds
+                assert not told_apart, f"{path.name}, line {node.lineno}: {ast.unparse(node)}"
+                assert "environment" not in about, f"{path.name}, line {node.lineno}: {ast.unparse(node)}"
+
+
+def classes(path):
+    return [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+
+
 def test_words_that_were_replaced_do_not_come_back():
     """House words that a stranger would not understand, and what stands for them now (docs/glossary.md)."""
     gone = re.compile(

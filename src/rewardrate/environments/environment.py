@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
+from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Result
 
 GROUP = "rewardrate.environments"  # of entry points: name of a kind -> its EnvironmentSettings
@@ -115,6 +116,19 @@ class EnvironmentSettings(ABC):
     @abstractmethod
     def setup(self, task: str, clock: str) -> RunSetup:
         """Load and prepare what `task` names; scripts are priced by `clock`. Raises InputError if it cannot be had."""
+
+    def planned_limit(self, task: str) -> float:
+        """Seconds after which an attempt at `task` is stopped, for `rewardrate plan`; prepares nothing.
+
+        InputError for a kind that cannot be planned for, as where attempts are not ranked by their reward alone.
+        """
+        rule = "plans are made for machine-learning tasks"
+        raise InputError("environment.kind", self.kind, rule, "name a task, a run on one, or such a recipe")
+
+    def planned_scripts(self, task: str) -> Sequence[tuple[float, float]]:
+        """(reward, seconds) of scripts for `task` that were measured, at least two, for a plan without a pilot run."""
+        rule = "no measured scripts are known for this kind"
+        raise InputError("environment.kind", self.kind, rule, "give the folder of a run")
 
 
 def measured(result: Result, code: str) -> Outcome:
