@@ -88,14 +88,15 @@ SLOW = (
     "training/test_language_toys.py",
     "training/test_loggers.py",
     "training/test_loop.py::test_rpg_takes_the_quick_arm",
-    "training/test_measured.py::test_the_stored_baselines",
+    "environments/mle/test_references.py::test_the_stored_baselines",
     "training/test_race_runs.py",
     "training/test_session.py",
     "training/test_simulation.py::test_learning_raises",
     "training/test_sitting.py",
 )
-# What takes minutes begins, or one worker waits for the other at the end.
-FIRST = ("environments/speedrun/test_cheating.py", "scale/", "sandbox/test_attacks.py")
+# What takes minutes begins, or one worker waits for the other at the end; what takes turns (`in_turn`) stands together,
+# so that one worker has it and the other never waits.
+FIRST = ("environments/speedrun/test_cheating.py", "scale/", "sandbox/test_attacks.py", "sandbox/test_pool.py")
 SLOW_FIXTURES = {"chromium", "cluster", "in_turn"}
 
 

@@ -36,7 +36,7 @@ LAYERS = {
 }
 GROUND = {"attempt", "errors", "config", "checks", "chat", "registry", "__init__", "__main__", "__version__"}  # layer 0
 MAY_MEET = {("scale", "training"), ("theory", "rates")}
-TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "timed", "reports", "cli"]
+TORCH_FREE = ["rates", "theory", "sandbox", "runlog", "environments", "bandits", "timed", "reports", "cli", "training"]
 
 
 def room_of(path: Path) -> str:
@@ -133,6 +133,24 @@ def test_calls_with_six_or_more_arguments_name_them(path):
         if isinstance(node, ast.Call) and not any(isinstance(one, ast.Starred) for one in node.args):
             called = ast.unparse(node.func)
             assert len(node.args) < 6 or called in ("syscall", "log.warning"), f"line {node.lineno}: {called}"
+
+
+@pytest.mark.parametrize("room", ["training", "scale", "pretraining", "cli"])
+def test_environments_are_asked_and_not_told_apart(room):
+    """What a kind is different in, its class says (environments/environment.py): nobody looks at its type."""
+    kinds = {name for path in (SOURCE / "environments").rglob("environment.py") for name in classes(path)}
+    assert {"Settings", "MachineLearning", "Speedrun", "SqlTuning"} <= kinds
+    for path in (SOURCE / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "getattr", "hasattr"):
+                about, asked = map(ast.unparse, node.args[:2])
+                told_apart = {word.rpartition(".")[2] for word in re.split(r"[^\w.]+", asked)} & kinds
+                assert not told_apart, f"{path.name}, line {node.lineno}: {ast.unparse(node)}"
+                assert "environment" not in about, f"{path.name}, line {node.lineno}: {ast.unparse(node)}"
+
+
+def classes(path):
+    return [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
 
 
 def test_words_that_were_replaced_do_not_come_back():

@@ -1,12 +1,18 @@
 """A toy world and a toy policy: two arms, one quick and one that earns more; softmax policy gradient in numpy.
 
-Also a program: `python toy_agent.py FOLDER STEPS PAUSE EVERY [stream]` trains in FOLDER, or resumes there, and may be
-killed; with `stream` its chains do not wait for each other, and attempts end in an order of their own.
+Also a program that trains in processes of their own, which may be killed (`Lives`).
 """
 
+import contextlib
 import json
+import os
+import random
+import select
+import signal
+import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -158,7 +164,69 @@ def loop(folder, *, arm="rpg", seed=0, steps=60, batch=16, environment=None, eve
     )
 
 
+def train(folder, steps, pause, every, kind):
+    """A run in `folder`, new or resumed; with kind "stream" attempts end in an order of their own."""
+    make = {"step": loop, "stream": stream_loop}[kind]
+    make(Path(folder), steps=steps, batch=4, every=every, environment=TwoArms(f"{folder}.tally", pause)).run()
+
+
+def serve():
+    """Train in forks of this process, which has imported everything: one at a time, as the lines of stdin say."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                train(*json.loads(line))
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        print(child, flush=True)
+        print(os.waitpid(child, 0)[1], flush=True)
+
+
+class Lives:
+    """Runs in processes of their own, one at a time; what a new interpreter imports, none of them waits for."""
+
+    def __enter__(self):
+        words = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0, "cwd": Path(__file__).parent}
+        self.server = subprocess.Popen([sys.executable, __file__], **words)
+        return self
+
+    def __exit__(self, *_):
+        self.server.communicate(timeout=60)
+
+    def begin(self, *words):
+        """The process of a run that begins."""
+        self.server.stdin.write(json.dumps(words, default=str).encode() + b"\n")
+        return int(self.server.stdout.readline())
+
+    def over(self):
+        """Whether the run has ended."""
+        return bool(select.select([self.server.stdout], [], [], 0)[0])
+
+    def status(self):
+        """How it ended, as `os.waitpid` says it; waits for that."""
+        return int(self.server.stdout.readline())
+
+
+def killed_again_and_again(folder, times, steps, every, kind):
+    """A run that is killed so often at random moments, and then left to its end."""
+    rng, tally = random.Random(7), Path(f"{folder}.tally")
+    with Lives() as lives:
+        for number in range(times):
+            before = tally.stat().st_size if tally.exists() else 0
+            process = lives.begin(folder, steps, 0.05, every, kind)
+            while not lives.over() and not (tally.exists() and tally.stat().st_size > before):
+                time.sleep(0.005)  # until it has begun an attempt of its own
+            time.sleep(rng.random() * 0.3)
+            assert not lives.over(), f"the run was over too soon to be killed so often: {number} times"
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+            assert lives.status() == signal.SIGKILL
+        lives.begin(folder, steps, 0.0, every, kind)
+        assert lives.status() == 0
+
+
 if __name__ == "__main__":
-    place, steps, pause, every = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-    kind = stream_loop if sys.argv[5:] == ["stream"] else loop
-    kind(place, steps=steps, batch=4, every=every, environment=TwoArms(f"{place}.tally", pause)).run()
+    serve()

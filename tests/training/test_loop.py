@@ -2,12 +2,6 @@
 
 import contextlib
 import dataclasses
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -21,8 +15,6 @@ from rewardrate.rates import Fixed, FixedPrice, Horizon, RatePrice
 from rewardrate.runlog import RunLog
 from rewardrate.training.loop import Budget
 from rewardrate.training.objective import Overhead
-
-TOY = Path(toy_agent.__file__)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -223,11 +215,6 @@ def test_a_failure_pays_for_the_limit_and_for_all_overhead_that_it_had(tmp_path,
     assert left == pytest.approx([-10 - 0.1 * (10 + 2 + (20 + row if generation else 0)) for row in range(4)])
 
 
-def finished(folder, steps, pause, every):
-    with subprocess.Popen([sys.executable, TOY, folder, str(steps), str(pause), str(every)], cwd=TOY.parent) as process:
-        return process.wait(timeout=600)
-
-
 def content(folder):
     """All that a run came to, without the clock on the wall."""
     with RunLog.open(folder, read_only=True) as log:
@@ -240,24 +227,12 @@ def content(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 def test_fifty_kills_change_nothing_and_no_attempt_is_lost_or_run_twice_after_it_was_recorded(tmp_path, every):
-    steps, rng = 150, random.Random(7)  # 50 lives of three attempts or so, more on a busy machine, are a third of it
+    kills, steps = 50, 150  # 50 lives of three attempts or so, more on a busy machine, are a third of it
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert finished(whole, steps, 0.0, every) == 0
-    kills, tally = 0, Path(f"{killed}.tally")
-    while kills < 50:
-        before = tally.stat().st_size if tally.exists() else 0
-        with subprocess.Popen([sys.executable, TOY, killed, str(steps), "0.05", str(every)], cwd=TOY.parent) as process:
-            while process.poll() is None and not (tally.exists() and tally.stat().st_size > before):
-                time.sleep(0.005)  # until it has begun an attempt of its own
-            time.sleep(rng.random() * 0.3)
-            if process.poll() is not None:
-                break
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-    assert kills == 50, "the run was over too soon to be killed so often"
-    assert finished(killed, steps, 0.0, every) == 0
+    toy_agent.killed_again_and_again(whole, 0, steps, every, "step")
+    toy_agent.killed_again_and_again(killed, kills, steps, every, "step")
     assert content(killed) == content(whole)
-    runs = Counter(tally.read_text().splitlines())
+    runs = Counter(Path(f"{killed}.tally").read_text().splitlines())
     with RunLog.open(killed, read_only=True) as log:
         assert set(runs) == {attempt.reply for attempt in log.attempts()}
     again = sum(count - 1 for count in runs.values())

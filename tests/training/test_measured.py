@@ -1,21 +1,21 @@
 """What is measured before a plan."""
 
 import sqlite3
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import made_run
 from rewardrate import config
+from rewardrate.environments.environment import EnvironmentSettings
 from rewardrate.environments.mle.environment import Settings
-from rewardrate.environments.mle.folder import load, shipped
-from rewardrate.environments.mle.preparation import current
+from rewardrate.environments.mle.folder import shipped
 from rewardrate.errors import InputError
 from rewardrate.training.measured import (
     Attempts,
     Pilot,
-    baselines,
     budget_of,
     limit_of,
     read_pilot,
@@ -42,20 +42,12 @@ def many(rng, difficulty=0.0):
 
 
 def test_every_task_that_comes_with_the_package_has_scripts_without_any_data():
-    assert set(baselines()) == set(shipped())
     for task in shipped():
         found = reference_scripts(replace(RECIPE, task=task))
         assert found.reward.size >= 6
         assert found.reward.max() == pytest.approx(1.0)
         assert (found.reward >= 0).all()
         assert (found.seconds >= 0.1).all()
-
-
-def test_the_stored_baselines_are_the_scores_of_the_sample_submissions():
-    for name, stored in baselines().items():
-        task = load(name)
-        if current(task):  # data that are not prepared are not made for this
-            assert task.baseline == pytest.approx(stored, rel=1e-8)
 
 
 def test_on_one_core_a_script_takes_its_cpu_seconds():
@@ -71,6 +63,32 @@ def test_limit_and_budget_are_the_recipes_and_the_limit_else_the_tasks():
     assert budget_of(RECIPE) == 76
     with pytest.raises(InputError, match=r"environment\.kind"):
         limit_of(config.load(Recipe, config.find_recipe("nanogpt-mini")))
+
+
+@dataclass(frozen=True)
+class Known(EnvironmentSettings):
+    """A kind of others that says what a plan needs."""
+
+    kind: Literal["known"] = "known"
+
+    def setup(self, task, clock):
+        raise AssertionError("a plan prepares nothing")
+
+    def planned_limit(self, task):
+        return 7.0
+
+    def planned_scripts(self, task):
+        return [(0.5, 1.0), (1.0, 3.0)]
+
+
+def test_a_kind_of_others_can_be_planned_for_once_it_says_its_limit_and_scripts():
+    recipe = replace(RECIPE, environment=Known())
+    assert limit_of(recipe) == 7
+    assert reference_scripts(recipe).reward.tolist() == [0.5, 1.0]
+    assert reference_scripts(recipe).seconds.tolist() == [1.0, 3.0]
+    silent = config.load(Recipe, config.find_recipe("sql-tuning"))
+    with pytest.raises(InputError, match=r"environment\.kind.*give the folder of a run"):
+        reference_scripts(silent)
 
 
 def test_a_task_without_measured_scripts_says_what_to_do(tmp_path):

@@ -2,11 +2,6 @@
 
 import itertools
 import json
-import os
-import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -19,8 +14,6 @@ from rewardrate.attempt import Outcome
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.runlog import RunLog
 from rewardrate.training.under_way import UnderWay
-
-TOY = Path(toy_agent.__file__)
 
 
 def run(folder, **options):
@@ -99,34 +92,15 @@ def content(folder):
     return rows, rates, pending, json.loads(weights.read_text())
 
 
-def finished(folder, steps, pause, every):
-    command = [sys.executable, TOY, folder, str(steps), str(pause), str(every), "stream"]
-    with subprocess.Popen(command, cwd=TOY.parent) as process:
-        return process.wait(timeout=300)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 def test_fifty_kills_change_nothing_and_no_attempt_is_lost_or_run_twice_after_it_was_recorded(tmp_path, every):
-    steps, rng = 60, random.Random(7)
+    kills, steps = 50, 60
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert finished(whole, steps, 0.0, every) == 0
-    kills, tally = 0, Path(f"{killed}.tally")
-    while kills < 50:
-        before = tally.stat().st_size if tally.exists() else 0
-        command = [sys.executable, TOY, killed, str(steps), "0.05", str(every), "stream"]
-        with subprocess.Popen(command, cwd=TOY.parent) as process:
-            while process.poll() is None and not (tally.exists() and tally.stat().st_size > before):
-                time.sleep(0.005)  # until it has begun an attempt of its own
-            time.sleep(rng.random() * 0.3)
-            if process.poll() is not None:
-                break
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-    assert kills == 50, "the run was over too soon to be killed so often"
-    assert finished(killed, steps, 0.0, every) == 0
+    toy_agent.killed_again_and_again(whole, 0, steps, every, "stream")
+    toy_agent.killed_again_and_again(killed, kills, steps, every, "stream")
     assert content(killed) == content(whole)
-    runs = Counter(tally.read_text().splitlines())
+    runs = Counter(Path(f"{killed}.tally").read_text().splitlines())
     with RunLog.open(killed, read_only=True) as log:
         ended = [one.reply for one in log.attempts()]
         ended += [one.proposal.text for one in log.pending() if one.outcome is not None]

@@ -97,7 +97,7 @@ def _dry(args: argparse.Namespace, plan: Any, recipe: Any, blocks: Sequence[Any]
     from rewardrate.runlog.comparison import ComparisonFolder, digest
     from rewardrate.training.comparison import RunTimes, makespan, side_by_side
 
-    width, slots = side_by_side(recipe, args.jobs, getattr(recipe.environment, "cores", 1))
+    width, slots = side_by_side(recipe, args.jobs, recipe.environment.cores)
     times = RunTimes(ComparisonFolder(args.out or Path("runs") / args.plan.stem), plan, slots)
     print(config.dumps(plan, explain=True))
     print(f"# SHA-256 of plan and resolved recipe: {digest(plan, config.dumps(recipe))}")

@@ -63,7 +63,7 @@ class RunView:
         logging.getLogger("rewardrate").removeHandler(self._warnings)
 
     def begin(self, recipe: Any, arm: str, folder: Path) -> None:
-        """A run begins, or goes on from what its folder holds."""
+        """A run begins, or resumes from what its folder holds."""
         from rewardrate.runlog import RunLog
 
         self.live.say(f"{arm} on {recipe.task}, in {folder}")

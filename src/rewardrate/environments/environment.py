@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
+from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Result
 
 GROUP = "rewardrate.environments"  # of entry points: name of a kind -> its EnvironmentSettings
@@ -106,6 +107,8 @@ class EnvironmentSettings(ABC):
 
     kind: str
     "The name of the kind."
+    cores: int = 1
+    "Cores of one script, as far as the recipe tells; `RunSetup.cores` is what it came to."
 
     def check(self, task: str) -> None:  # noqa: B027, not every kind can tell
         """InputError for a task that there is not; prepares nothing. What `rewardrate train --dry-run` asks."""
@@ -113,6 +116,19 @@ class EnvironmentSettings(ABC):
     @abstractmethod
     def setup(self, task: str, clock: str) -> RunSetup:
         """Load and prepare what `task` names; scripts are priced by `clock`. Raises InputError if it cannot be had."""
+
+    def planned_limit(self, task: str) -> float:
+        """Seconds after which an attempt at `task` is stopped, for `rewardrate plan`; prepares nothing.
+
+        InputError for a kind that cannot be planned for, as where attempts are not ranked by their reward alone.
+        """
+        rule = "plans are made for machine-learning tasks"
+        raise InputError("environment.kind", self.kind, rule, "name a task, a run on one, or such a recipe")
+
+    def planned_scripts(self, task: str) -> Sequence[tuple[float, float]]:
+        """(reward, seconds) of scripts for `task` that were measured, at least two, for a plan without a pilot run."""
+        rule = "no measured scripts are known for this kind"
+        raise InputError("environment.kind", self.kind, rule, "give the folder of a run")
 
 
 def measured(result: Result, code: str) -> Outcome:

@@ -15,10 +15,11 @@ import torch
 from rewardrate.attempt import Message, Proposal
 from rewardrate.errors import InputError
 from rewardrate.policies.checkpoint import FORMAT, STATE, fingerprint, load_learner, read_state, save_learner
-from rewardrate.policies.learner import Experience, Learner, LearnerSettings
+from rewardrate.policies.learner import Experience, Learner
 from rewardrate.policies.models import LanguageModel, load_model
 from rewardrate.policies.network import causal, half_copy
-from rewardrate.policies.sampling import Sampler, SamplingSettings
+from rewardrate.policies.sampling import Sampler
+from rewardrate.policies.settings import LearnerSettings, SamplingSettings
 from rewardrate.policies.vllm import VllmSampler
 
 log = logging.getLogger(__name__)

@@ -6,17 +6,16 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rewardrate.config import AtLeast, Between, Registered, build
+from rewardrate.config import build
 from rewardrate.errors import InputError
-from rewardrate.policies import algorithms
 from rewardrate.policies import policy_gradient as pg
-from rewardrate.policies.algorithms import Algorithm, Batch
+from rewardrate.policies.algorithms import Batch
 from rewardrate.policies.cache import shares_prefixes
 from rewardrate.policies.network import (
     Head,
@@ -34,54 +33,7 @@ from rewardrate.policies.network import (
     value_head,
     values,
 )
-
-Decay = Annotated[float, Between(0, 0.999999)]
-
-
-@dataclass(frozen=True)
-class LearnerSettings:
-    """How a batch of rewards becomes a change of weights. Defaults: the paper's table, as its code runs it."""
-
-    MOVED: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("clip", "value_clip", "discount", "trace", "whiten", "spread_floor"), "algorithm"
-    )
-    "Keys of recipes from before there was a choice of algorithm, and the table they are in now."
-
-    learning_rate: Annotated[float, AtLeast(0)] = 1e-6
-    "AdamW step of the policy; constant, no warm-up."
-    critic_learning_rate: Annotated[float, AtLeast(0)] = 1e-5
-    "AdamW step of the critic, where the algorithm has one."
-    betas: tuple[Decay, Decay] = (0.9, 0.999)
-    "AdamW's two decay rates."
-    weight_decay: Annotated[float, AtLeast(0)] = 0.01
-    "AdamW's decoupled decay."
-    gradient_clip: Annotated[float, AtLeast(0)] = 1.0
-    "Largest norm of a gradient, policy and critic each on its own."
-    entropy_coefficient: float = 0.001
-    "Weight of the entropy bonus."
-    kl_coefficient: Annotated[float, AtLeast(0)] = 0.001
-    "Price of the distance to the reference: in the reward, or where the algorithm has it. 0 keeps no reference at all."
-    epochs: Annotated[int, AtLeast(1)] = 1
-    "Passes over a batch."
-    mini_batch: Annotated[int, AtLeast(1)] | None = None
-    "Rows per optimiser step; nothing: the whole batch."
-    micro_batch: Annotated[int, AtLeast(1)] = 4
-    "Rows in memory at once. Changes time and memory, not the gradient."
-    prompts: Literal["auto", "apart", "shared"] = "auto"
-    "Whether what prompts of a micro-batch have in common is computed once. auto: shared on a CPU."
-    old_logprobs: Literal["recomputed", "sampled"] = "recomputed"
-    """Where the ratio's denominator comes from: a pass of this network (paper's code), or the sampler, one pass less.
-    With schedule = "stream" it is always the sampler, because attempts may be older than the weights."""
-    critic: Literal["own", "shared"] = "own"
-    "A second network from the same weights, or a value head on the policy's trunk, through which no gradient flows."
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    "Of the arithmetic; weights are fp32 always. auto: bf16 on a GPU, fp32 on a CPU."
-    gradient_checkpointing: bool = False
-    "Whether layers are computed again in the backward pass: a third more time, far less memory."
-    algorithm: Annotated[Algorithm, Registered(algorithms.GROUP, algorithms.DEFAULT.kind)] = field(
-        default_factory=algorithms.DEFAULT
-    )
-    "Which one, by name; packages can add more (docs/policies.md)."
+from rewardrate.policies.settings import LearnerSettings
 
 
 @dataclass(frozen=True)

@@ -8,30 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 
 from rewardrate.attempt import Message
-from rewardrate.config import AtLeast
 from rewardrate.errors import InputError, MissingExtra
 from rewardrate.policies.control_tokens import ControlTokens, well_formed
 from rewardrate.policies.network import silence_dropout
+from rewardrate.policies.settings import SHIPPED, LoraSettings
 
-SHIPPED = {"tiny": Path(__file__).parent / "tiny", "tiny-race": Path(__file__).parent / "tiny_race"}
-"Ours: one writes scripts for tasks, the other changes of the race's script."
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>")
-
-
-@dataclass(frozen=True)
-class LoraSettings:
-    """Train small matrices beside the frozen weights instead of the weights."""
-
-    rank: Annotated[int, AtLeast(1)] = 16
-    "Width of the small matrices."
-    alpha: Annotated[int, AtLeast(0)] = 32
-    "Their output is scaled by alpha / rank."
 
 
 @dataclass(frozen=True)

@@ -8,43 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rewardrate.config import AtLeast, Between, build
+from rewardrate.config import build
 from rewardrate.errors import InputError
 from rewardrate.policies.cache import attends_to_all, group_attention
 from rewardrate.policies.decoding import HubDecoder, Prompts, RowDecoder
 from rewardrate.policies.fused import fusible
 from rewardrate.policies.network import causal
+from rewardrate.policies.settings import SamplingSettings
 from rewardrate.policies.static import VIEW, StaticLoop
-
-
-@dataclass(frozen=True)
-class SamplingSettings:
-    """How replies are drawn. Defaults: the paper's table."""
-
-    temperature: Annotated[float, AtLeast(1e-3)] = 0.7
-    "Logits are divided by it. For the likeliest token always, set top_k = 1."
-    top_p: Annotated[float, Between(1e-3, 1)] = 0.8
-    "Only the likeliest tokens that together reach this share can be drawn. 1: all."
-    top_k: Annotated[int, AtLeast(0)] = 20
-    "Only this many likeliest tokens can be drawn. 0: all."
-    presence_penalty: float = 1.5
-    "Subtracted from the logit of every token that the reply already has."
-    new_tokens: Annotated[int, AtLeast(1)] = 2500
-    "The longest reply."
-    rows_at_once: Annotated[int, AtLeast(1)] | None = None
-    "Rows per batch; nothing: all. Changes time and memory, not the replies."
-    engine: Literal["auto", "eager", "graph", "fused", "vllm"] = "auto"
-    """eager: step by step. graph: a step is recorded as a CUDA graph and replayed. fused: the same with kernels of our
-    own, for Llama and Qwen2. auto: eager on a CPU; on a GPU fused where it can be used, else graph. vllm: the library
-    of that name (docs/vllm.md)."""
-    memory_share: Annotated[float, Between(0.05, 0.95)] = 0.4
-    "Share of the GPU's memory that vLLM may fill while it samples; the learner needs the rest."
 
 
 @dataclass(frozen=True)

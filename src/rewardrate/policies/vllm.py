@@ -24,7 +24,8 @@ from rewardrate.config import build
 from rewardrate.errors import InfrastructureError, InputError, MissingExtra
 from rewardrate.policies.models import quiet
 from rewardrate.policies.network import causal
-from rewardrate.policies.sampling import Sample, SamplingSettings, reply_limit
+from rewardrate.policies.sampling import Sample, reply_limit
+from rewardrate.policies.settings import SamplingSettings
 
 MEMORY = Path("/dev/shm")  # files there never touch a disk
 COLDEST = 0.01  # vLLM raises a lower temperature to this, and says so in its log alone

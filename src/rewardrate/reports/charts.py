@@ -269,7 +269,7 @@ def front(x: Array, y: Array, higher_is_better: bool = True) -> list[tuple[float
 
 
 def health(experiment: Experiment) -> list[Chart]:
-    """PPO's health: a small chart for each metric of the learner."""
+    """Health of the learner: a small chart for each of its metrics."""
     made = []
     for key, (title, caption) in HEALTH.items():
         lines = []

@@ -99,7 +99,7 @@ class Builder:
             "steps": ("Steps", "What the policy has learnt", ["valid", "reward"], ""),
             "attempts": ("Attempts", "Score and seconds of every attempt", _named(made, "attempts-", "frontier"), ""),
             "failures": ("Failures", "What fails, and how", _named(made, "failures-"), ""),
-            "learning": ("Learning", "Health of the learner (PPO)", _named(made, "health-"), " small"),
+            "learning": ("Learning", "Health of the learner", _named(made, "health-"), " small"),
         }
         for key, (short, title, names, kind) in groups.items():
             if names:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rewardrate import config
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.policies.models import SHIPPED
+from rewardrate.policies.settings import SHIPPED
 from rewardrate.runlog import RunLog
 from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, TaskBlock
 from rewardrate.sandbox import cores

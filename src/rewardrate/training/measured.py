@@ -5,7 +5,6 @@ Shapes: N attempts, K scripts, S steps.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,6 @@ from numpy.typing import NDArray
 
 from rewardrate import config
 from rewardrate.attempt import FLOOR_SECONDS
-from rewardrate.environments.mle.environment import Settings
-from rewardrate.environments.mle.folder import load, shipped
-from rewardrate.environments.mle.rewards import gain
-from rewardrate.environments.mle.task import Reference, Task
 from rewardrate.errors import InputError
 from rewardrate.runlog import RunLog
 from rewardrate.training.recipe import Recipe
@@ -49,43 +44,12 @@ class Scripts:
     "How often an agent wrote it at the start; 1 each where that is not known."
 
 
-def baselines() -> dict[str, float]:
-    """Task -> score of its sample submission, for the tasks that come with the package (tasks/baselines.csv)."""
-    folders = {folder.parent for folder in shipped().values()}
-    rows = [row for folder in folders for row in csv.DictReader((folder / "baselines.csv").read_text().splitlines())]
-    return {row["task"]: float(row["score"]) for row in rows}
-
-
 def reference_scripts(recipe: Recipe) -> Scripts:
-    """The reference scripts of the recipe's task, with the reward and the seconds that the environment would give them.
-
-    On one core a script takes its CPU seconds, if those are more. A task that does not come with the package must be
-    prepared, for the score of its sample submission.
-    """
-    name, settings = recipe.task, _task_settings(recipe)
-    task = load(name, leaderboards=settings.leaderboards)
-    known = [row for row in task.references if row.seconds is not None]
-    if len(known) < 2:
-        remedy = f"rewardrate tasks validate {task.handle} --measure, or give a run folder"
-        raise InputError("task", name, "fewer than two of its reference scripts have measured seconds", remedy)
-    seconds = np.array([_seconds(row, settings.cores) for row in known])
-    reward = np.array(_rewards(task, known, settings))
-    ones = np.ones(len(known))
+    """The measured scripts of the recipe's task, with the reward and the seconds that its environment gives them."""
+    reward, seconds = np.array(recipe.environment.planned_scripts(recipe.task)).T
+    ones = np.ones(reward.size)
     spread = 0.03 * float(reward.max())
     return Scripts(reward, seconds, spread * ones, 0.15 * ones, ones)
-
-
-def _seconds(row: Reference, cores: int) -> float:
-    wall, cpu = row.seconds or 0.0, row.cpu_seconds or 0.0
-    return max(FLOOR_SECONDS, wall, cpu if cores == 1 else 0.0)
-
-
-def _rewards(task: Task, known: Sequence[Reference], settings: Settings) -> list[float]:
-    kind = settings.reward or task.reward
-    if kind == "gain" and task.folder in shipped().values():
-        zero = baselines()[task.id]
-        return [gain(row.score, zero, task.best_reference, task.direction) for row in known]
-    return [task.reward_of(row.score, kind) for row in known]
 
 
 @dataclass(frozen=True)
@@ -214,25 +178,15 @@ def budget_of(recipe: Recipe) -> float | None:
 
 def limit_of(recipe: Recipe) -> float:
     """The time after which an attempt is stopped."""
-    environment = _task_settings(recipe)
-    if environment.time_limit is not None:
-        return environment.time_limit
-    return load(recipe.task, leaderboards=environment.leaderboards).limit_seconds
-
-
-def _task_settings(recipe: Recipe) -> Settings:
-    if isinstance(recipe.environment, Settings):
-        return recipe.environment
-    rule = "plans are made for machine-learning tasks"
-    raise InputError("environment.kind", recipe.environment.kind, rule, "name a task, a run on one, or such a recipe")
+    return recipe.environment.planned_limit(recipe.task)
 
 
 def read_pilot(folder: Path) -> Pilot:
-    """A run folder as a pilot. InputError for one without steps, or of another kind than machine-learning tasks."""
+    """A run folder as a pilot. InputError for one without steps, or of a kind that plans are not made for."""
     with RunLog.open(folder, read_only=True) as log:
         recipe = config.build(Recipe, config.read_toml(folder / "config.toml"))
         columns = log.table("step", "valid", "reward", "seconds", "status")
-    _task_settings(recipe)
+    limit_of(recipe)  # of a kind that plans are made for
     attempts = Attempts.of(columns)
     if not attempts.step.size:
         raise InputError("run", str(folder), "it has no finished step", "give the task's name instead")

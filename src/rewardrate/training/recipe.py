@@ -12,10 +12,8 @@ from rewardrate.environments.environment import GROUP, EnvironmentSettings, Rewa
 from rewardrate.environments.mle.environment import Settings
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.policies.endpoint import EndpointSettings
-from rewardrate.policies.learner import LearnerSettings
-from rewardrate.policies.models import LoraSettings
 from rewardrate.policies.policy import Policy
-from rewardrate.policies.sampling import SamplingSettings
+from rewardrate.policies.settings import LearnerSettings, LoraSettings, SamplingSettings
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.settings import GROUP as ESTIMATORS
 from rewardrate.rates.settings import EstimatorSettings, NIWSettings

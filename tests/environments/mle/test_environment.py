@@ -29,7 +29,7 @@ def reply(code):
 
 @pytest.fixture(scope="module")
 def pool():
-    with Pool() as pool:
+    with Pool(repeats=0) as pool:
         yield pool
 
 

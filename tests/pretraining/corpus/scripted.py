@@ -31,7 +31,7 @@ def outcomes(task_name, texts, data):
         prepare(task)
     job = order(task, Settings(cores=1, time_limit=300.0))
     codes = [extract(text).code for text in texts]
-    with Pool(clock="cpu", repeats=0) as pool:
+    with Pool(clock="warm", repeats=0) as pool:  # what a script comes to is asked, not what it takes
         results = iter(pool.run([replace(job, script=code) for code in codes if code is not None]))
     return [("format", "") if code is None else _verdict(task, code, next(results)) for code in codes]
 

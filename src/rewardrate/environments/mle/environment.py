@@ -18,6 +18,7 @@ from rewardrate.environments.mle.hiding import hidden_paths
 from rewardrate.environments.mle.messages import Detail
 from rewardrate.environments.mle.preparation import prepare
 from rewardrate.environments.mle.reading import trains
+from rewardrate.environments.mle.references import measured_scripts
 from rewardrate.environments.mle.rewards import Kind
 from rewardrate.environments.mle.task import Grade, Split, Task
 from rewardrate.sandbox import Executor, Job, Limits, Result
@@ -60,6 +61,15 @@ class Settings(EnvironmentSettings):
     def setup(self, task: str, clock: str) -> TaskSetup:
         """The task, its data prepared."""
         return TaskSetup(task, self)
+
+    def planned_limit(self, task: str) -> float:
+        """The recipe's, or else the task's own."""
+        return load(task, leaderboards=self.leaderboards).limit_seconds if self.time_limit is None else self.time_limit
+
+    def planned_scripts(self, task: str) -> Sequence[tuple[float, float]]:
+        """Those of its reference scripts."""
+        found = load(task, leaderboards=self.leaderboards)
+        return measured_scripts(found, self.reward or found.reward, self.cores)
 
 
 class MachineLearning(Environment):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Mean = Literal["tokens", "rows"]
 
@@ -37,7 +37,7 @@ class Batch:
 
     def rows(self, index: Tensor) -> Batch:
         """The same of some of its rows."""
-        parts = {name: part[index] for name, part in vars(self).items() if isinstance(part, Tensor)}
+        parts = {name: part[index] for name, part in vars(self).items() if name != "kl_coefficient"}
         return Batch(**(vars(self) | parts))
 
 
@@ -79,6 +79,8 @@ def group_statistics(rewards: Tensor, groups: Tensor) -> tuple[Tensor, Tensor, T
 
     In float64, so that a group whose rows all earn the same has a spread of nothing and not of rounding.
     """
+    import torch
+
     assert rewards.shape == groups.shape == (len(rewards),)
     _, place = torch.unique(groups, return_inverse=True)
     empty = torch.zeros(int(place.max()) + 1, dtype=torch.float64, device=rewards.device)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from rewardrate.config import AtLeast
-from rewardrate.policies import policy_gradient as pg
 from rewardrate.policies.algorithms.algorithm import Algorithm, Batch, Loss, Mean, group_statistics, on_tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class GRPO(Algorithm):
 
     def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Loss:
         """The clipped surrogate plus the priced distance to the reference (equations 3 and 4)."""
+        from rewardrate.policies import policy_gradient as pg
+
         ratio = pg.log_ratio(logprobs, batch.old_logprobs, batch.mask)
         policy, clipped = pg.surrogate(ratio, batch.advantages, self.clip)
         if batch.kl_coefficient > 0:

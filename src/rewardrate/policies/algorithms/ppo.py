@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from rewardrate.config import AtLeast, Between
-from rewardrate.policies import policy_gradient as pg
 from rewardrate.policies.algorithms.algorithm import Algorithm, Batch, Loss
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class PPO(Algorithm):
 
     def advantages(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Generalised advantage estimates of the reward after KL, and their returns (arXiv:1506.02438, eq. 16)."""
+        from rewardrate.policies import policy_gradient as pg
+
         rewards = pg.token_rewards(
             batch.rewards, batch.old_logprobs, batch.reference_logprobs, batch.kl_coefficient, batch.mask
         )
@@ -44,6 +46,8 @@ class PPO(Algorithm):
 
     def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Loss:
         """The clipped surrogate (eq. 7 there) and the critic's clipped error."""
+        from rewardrate.policies import policy_gradient as pg
+
         ratio = pg.log_ratio(logprobs, batch.old_logprobs, batch.mask)
         policy, clipped = pg.surrogate(ratio, batch.advantages, self.clip)
         error, value_clipped = pg.value_error(values, batch.old_values, batch.returns, batch.mask, self.value_clip)

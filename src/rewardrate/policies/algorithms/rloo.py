@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from rewardrate.config import AtLeast
-from rewardrate.policies import policy_gradient as pg
 from rewardrate.policies.algorithms.algorithm import Algorithm, Batch, Loss, group_statistics, on_tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class RLOO(Algorithm):
 
         r - mean(r of the others) = (r - mean(r of the group)) * n / (n - 1)
         """
+        from rewardrate.policies import policy_gradient as pg
+
         rewards = pg.token_rewards(
             batch.rewards, batch.old_logprobs, batch.reference_logprobs, batch.kl_coefficient, batch.mask
         ).sum(1)
@@ -41,6 +43,8 @@ class RLOO(Algorithm):
 
     def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Loss:
         """The clipped surrogate on the ratio of whole replies, mean over replies; at ratio 1 it is REINFORCE."""
+        from rewardrate.policies import policy_gradient as pg
+
         ratio = pg.log_ratio(logprobs, batch.old_logprobs, batch.mask).sum(1, keepdim=True).expand(batch.mask.shape)
         policy, clipped = pg.surrogate(ratio, batch.advantages, self.clip)
         return Loss(policy, mean="rows", shares={"clip_share": clipped})
