@@ -144,6 +144,17 @@ def test_mistakes_are_one_line_and_leave_the_folder_as_it_was(study, capsys, arg
     assert not (folder.path / "new").exists()
 
 
+def test_a_report_of_a_folder_without_a_comparison_is_refused_and_makes_none(study, capsys, tmp_path):
+    plan, folder = study
+    for flag in ("--only-report", "--peek"):
+        assert main(["compare", plan, flag, "--out", str(tmp_path / "typo")]) == 2
+        assert "there is no run of a comparison in it" in capsys.readouterr().err
+    assert not (tmp_path / "typo").exists()
+    merged = tmp_path / "merged"
+    shutil.copytree(folder.path / "digits8x8-s0", merged / "digits8x8-s0")
+    assert main(["compare", plan, "--only-report", "--out", str(merged)]) == 0, "blocks alone can be merged"
+
+
 class Screen(io.StringIO):
     def isatty(self):
         return True

@@ -218,6 +218,7 @@ def test_the_headline_says_what_the_interval_allows(compared):
         verdict = {1: "lies above 0", -1: "lies below 0", 0: "no difference is shown"}[one.primary.difference.sign]
         assert verdict in first
         assert "; mean over 3 tasks and 6 blocks." in first
+        assert first.endswith(". With fewer than 5 tasks it is too narrow.")
         assert f"ahead on {one.primary.wins} of 3 tasks and behind on {one.primary.losses}" in second
 
 

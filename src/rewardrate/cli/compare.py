@@ -82,6 +82,8 @@ def _compare(args: argparse.Namespace) -> int:
         _dry(args, plan, recipe, blocks)
         return 0
     folder = ComparisonFolder(args.out or Path("runs") / args.plan.stem)
+    if (args.only_report or args.peek) and not folder.begun():
+        raise InputError("--out", str(folder.path), "there is no run of a comparison in it", "name the folder of one")
     report = args.only_report or args.peek
     if not report:  # what cannot be run is said before the plan is frozen
         check(recipe, [block.task for block in blocks] if folder.frozen() else plan.tasks, args.jobs)

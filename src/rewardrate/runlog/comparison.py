@@ -185,6 +185,10 @@ class ComparisonFolder:
         """Whether there is a plan in it."""
         return (self.path / STATE).exists()
 
+    def begun(self) -> bool:
+        """Whether there is a plan in it, or a block that was made elsewhere."""
+        return self.frozen() or any(self.path.glob(f"*/{BLOCK}"))
+
     def freeze(
         self, plan: ComparisonPlan, recipe: str, own: Mapping[str, str] | None = None, *, accept_changes: bool = False
     ) -> None:
