@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("numpy", "scipy", "torch", "transformers", "tokenizers", "safetensors", "sklearn", "pandas", "yaml")
 STEPS = (310, 320, 330, 340, 350)  # of the start: the plan's grid
 PACKING_SECONDS = 40.0
+START = "runs/start"  # what a plan names whose start the sitting trains
 DATA, INFO, DONE, LOG = "tasks.tar.xz", "rewardrate.dist-info", "done", "sitting.log"
 
 
@@ -101,12 +103,14 @@ def work(args: argparse.Namespace) -> None:
         subprocess.run([*todo[name], *more], cwd=out, env=environment, check=name != "compare")
 
     call("imports")
-    start = out / "runs" / "start"  # what the plans name, from the folder that the commands run in
+    named = tomllib.loads(args.plan.read_text(encoding="utf-8")).get("start", {}).get("name")
+    start = out / START  # from the folder that the commands run in
     if args.start is not None and not start.exists():
         start.parent.mkdir(exist_ok=True)
         shutil.copytree(args.start, start)
-    if not start.exists():
-        call("start")
+    if named == START and not start.exists():
+        if not (out / "pretrained" / "steps" / f"{max(args.steps):06d}").exists():
+            call("start")
         call("measure")
         chosen = json.loads((out / "starts" / "chosen.json").read_text(encoding="utf-8"))["number"]
         partial = start.with_name("partial")
@@ -177,7 +181,9 @@ def main() -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("pack", help="what the other machine lacks").add_argument("place", type=Path)
     sitting = verbs.add_parser("run", help="start, blocks, files to bring back")
-    sitting.add_argument("plan", type=Path, help="a plan for rewardrate compare whose start is runs/start")
+    sitting.add_argument(
+        "plan", type=Path, help="a plan for rewardrate compare; a start is trained if it names runs/start"
+    )
     sitting.add_argument("blocks", nargs="*", metavar="TASK:SEED", help="default: all of the plan")
     sitting.add_argument("--out", type=Path, required=True, help="folder of the sitting; the same one resumes")
     sitting.add_argument("--to", type=Path, help="folder for the files (default: OUT/bundles)")
