@@ -103,13 +103,15 @@ class Contrast:
         if known and tasks < ENOUGH:
             known += f" With fewer than {ENOUGH} tasks it is too narrow."
         per_second, trimmed = self.quantities["reward_per_second"], self.table.trimmed
-        improvement = "Relative improvement, mean over tasks without the best and the worst: "
+        improvement = "Relative improvement, mean over tasks without the best and the worst"
+        if self.table.without_improvement:
+            improvement += f" and {counted(len(self.table.without_improvement), 'task')} on which {self.against} has 0"
         return [
             f"{self.name}: {interval(found.difference, sign=True)} in {WORDS[found.name]}; mean over "
             f"{counted(tasks, 'task')} and {counted(blocks, 'block')}. {known}".strip(),
             f"{self.arm} is ahead on {found.wins} of {counted(tasks, 'task')} and behind on {found.losses} (exact sign "
             f"test: p = {found.p:.2g}). "
-            + (f"{improvement}{interval(trimmed, 1, sign=True)} %. " if trimmed.value is not None else "")
+            + (f"{improvement}: {interval(trimmed, 1, sign=True)} %. " if trimmed.value is not None else "")
             + f"Difference in reward per second: {interval(per_second.difference, sign=True)}.",
         ]
 
