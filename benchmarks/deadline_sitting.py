@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("numpy", "scipy", "torch", "transformers", "tokenizers", "safetensors", "sklearn", "pandas", "yaml")
 STEPS = (310, 320, 330, 340, 350)  # of the start: the plan's grid
 PACKING_SECONDS = 40.0
-START = "runs/start"  # what a plan names whose start the sitting trains
+START = "./runs/start"  # what a plan names whose start the sitting trains
 DATA, INFO, DONE, LOG = "tasks.tar.xz", "rewardrate.dist-info", "done", "sitting.log"
 
 
@@ -182,7 +182,7 @@ def main() -> int:
     verbs.add_parser("pack", help="what the other machine lacks").add_argument("place", type=Path)
     sitting = verbs.add_parser("run", help="start, blocks, files to bring back")
     sitting.add_argument(
-        "plan", type=Path, help="a plan for rewardrate compare; a start is trained if it names runs/start"
+        "plan", type=Path, help="a plan for rewardrate compare; a start is trained if it names ./runs/start"
     )
     sitting.add_argument("blocks", nargs="*", metavar="TASK:SEED", help="default: all of the plan")
     sitting.add_argument("--out", type=Path, required=True, help="folder of the sitting; the same one resumes")

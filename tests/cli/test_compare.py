@@ -56,12 +56,14 @@ def test_a_dry_run_says_which_runs_how_long_and_the_digest_and_writes_nothing(st
     assert not folder.path.exists()
 
 
-@pytest.mark.parametrize(("name", "runs"), [("plan", 72), ("contrast", 36)])
-def test_the_plans_of_the_deadline_study_can_be_run(capsys, tmp_path, name, runs):
+@pytest.mark.parametrize(
+    ("name", "runs", "blocks"), [("plan", 72, 24), ("contrast", 36, 12), ("pilot", 8, 2), ("ablations", 42, 6)]
+)
+def test_the_plans_of_the_deadline_study_can_be_run(capsys, tmp_path, name, runs, blocks):
     plan = Path(__file__).parents[2] / "results" / "2026-11-18-deadline-study" / f"{name}.toml"
     assert main(["compare", str(plan), "--dry-run", "--out", str(tmp_path / "new")]) == 0
     out = capsys.readouterr().out
-    assert f"# {runs} runs in {runs // 3} blocks" in out
+    assert f"# {runs} runs in {blocks} blocks" in out
     assert "T = 90 s of script time for each of 16 chains" in out
 
 

@@ -171,6 +171,17 @@ def test_an_arm_is_described_once_and_stands_among_the_arms(variants):
         made_comparison.plan(arms=("vanilla", "a"), variants=variants)
 
 
+@pytest.mark.parametrize("name", ["plan.toml", "recipe.toml"])
+def test_a_file_of_the_plan_that_was_not_copied_is_named(folder, name):
+    (folder.path / name).unlink()
+    with pytest.raises(InputError, match="belongs to the frozen plan") as error:
+        folder.state()
+    assert (error.value.value, error.value.remedy) == (
+        str(folder.path / name),
+        "copy it from where the plan was frozen",
+    )
+
+
 def test_notes_of_arms_are_kept_beside_each_other_and_a_damaged_file_is_named(folder):
     block = TaskBlock("tasks/diamonds", 3)
     assert folder.notes(block) == {}

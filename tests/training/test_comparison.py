@@ -121,6 +121,9 @@ def test_a_task_that_is_not_there_is_said_before_anything_is_run():
         check(recipe, ["digits8x8", "diamond"], None)
     with pytest.raises(InputError, match="--jobs"):
         check(recipe, ["digits8x8"], 1000)
+    check(recipe, ["digits8x8"], None, "")
+    with pytest.raises(InputError, match=r"model = '\./nowhere'"):
+        check(recipe, ["digits8x8"], None, "./nowhere")
 
 
 def test_a_forecast_is_the_pace_so_far_and_nothing_for_what_has_reached_T(tmp_path):

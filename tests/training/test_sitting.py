@@ -205,6 +205,7 @@ def test_a_block_that_was_begun_from_another_start_is_refused_before_anything_ru
     freeze(folder, made)
     note = {"plan": folder.state()["sha256"], "start": "b" * 64, "sittings": [], "ended": False}
     folder.note(made.blocks[0], "vanilla", note)
+    RunLog.create(folder.run(made.blocks[0], "vanilla"), "", {}).close()
     with pytest.raises(InputError, match=r"vanilla of block digits8x8:0 was begun from b{25}") as refused:
         Sitting(folder, resolve(made)).work()
     assert str(folder.block(made.blocks[0])) in refused.value.remedy
@@ -213,6 +214,25 @@ def test_a_block_that_was_begun_from_another_start_is_refused_before_anything_ru
     with pytest.raises(InputError, match="cheap of block digits8x8:0 was begun from a start that nobody noted"):
         Sitting(folder, resolve(made)).work()
     assert not list(tmp_path.glob("out/*/*.log"))
+
+
+@needs_a_box
+def test_a_run_that_never_began_binds_its_block_to_no_start(plan, tmp_path):
+    """A start that was not there: the run failed before its first record, and the right one is taken up."""
+    folder = ComparisonFolder(tmp_path / "out")
+    recipe = freeze(folder, plan[1])[""]
+    (block,) = plan[1].blocks
+    sitting = {"began": "2099-01-01T00:00:00Z"}
+    folder.note(block, "vanilla", {"plan": "old", "start": "name:gone", "sittings": [sitting], "ended": False})
+    sitting = Sitting(folder, recipe, jobs=1)
+    sitting._start()
+    sitting._check_start(block)
+    try:
+        sitting._begin(deque([block]))
+    finally:
+        sitting._end()
+    note = folder.notes(block)["vanilla"]
+    assert (note["start"], note["plan"], len(note["sittings"])) == ("name:chatty", folder.state()["sha256"], 1)
 
 
 def test_a_complete_block_of_another_machine_is_left_alone_whatever_its_start(tmp_path):

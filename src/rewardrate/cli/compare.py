@@ -86,7 +86,8 @@ def _compare(args: argparse.Namespace) -> int:
         raise InputError("--out", str(folder.path), "there is no run of a comparison in it", "name the folder of one")
     report = args.only_report or args.peek
     if not report:  # what cannot be run is said before the plan is frozen
-        check(recipe, [block.task for block in blocks] if folder.frozen() else plan.tasks, args.jobs)
+        tasks = [block.task for block in blocks] if folder.frozen() else plan.tasks
+        check(recipe, tasks, args.jobs, plan.start.name if plan.start.kind == "model" else None)
     freeze(folder, plan, accept_changes=args.accept_changes)
     failures = [] if report else _work(folder, recipe, blocks, args)
     _finish(folder.path, args)

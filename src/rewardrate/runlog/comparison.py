@@ -330,6 +330,9 @@ def _differences(
 
 def _read_toml_text(path: Path) -> str:
     """The text of a file that is TOML."""
+    if not path.exists():
+        rule = "it belongs to the frozen plan, and is not there"
+        raise InputError("file", str(path), rule, "copy it from where the plan was frozen")
     config.read_toml(path)
     return path.read_text(encoding="utf-8")
 

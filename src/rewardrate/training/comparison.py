@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rewardrate import config
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.policies.models import SHIPPED
+from rewardrate.policies.models import SHIPPED, locate
 from rewardrate.runlog import RunLog
 from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, TaskBlock, run_name
 from rewardrate.sandbox import cores
@@ -139,11 +139,13 @@ def side_by_side(recipe: Recipe, jobs: int | None, script_cores: int) -> tuple[i
     return jobs or most, recipe.sandbox.slots
 
 
-def check(recipe: Recipe, tasks: Iterable[str], jobs: int | None) -> None:
-    """InputError for a task that is not there, or more runs at once than this machine has cores for.
+def check(recipe: Recipe, tasks: Iterable[str], jobs: int | None, start: str | None = None) -> None:
+    """InputError for a task or a start that is not there, or more runs at once than this machine has cores for.
 
     Data of the tasks is prepared.
     """
+    if start is not None and recipe.policy.kind == "model":
+        locate(start or recipe.policy.name)
     for task in dict.fromkeys(tasks):
         setup = recipe.environment.setup(task, recipe.sandbox.clock)
         side_by_side(recipe, jobs, setup.cores)

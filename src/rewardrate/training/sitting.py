@@ -147,11 +147,12 @@ class Sitting:
 
     def _run(self, block: TaskBlock, arm: str) -> None:
         """Begin one run; its block says from which start and in which sitting."""
-        notes = self.folder.notes(block).get(arm, {"plan": self.sha256, "start": self.digest, "sittings": []})
+        place, run = self.folder.block(block), self.folder.run(block, arm)
+        fresh = {"plan": self.sha256, "start": self.digest, "sittings": []}
+        notes = self.folder.notes(block).get(arm, fresh) if RunLog.exists(run) else fresh  # it may never have begun
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         sitting = {"began": now, "seconds": self.seconds, "side_by_side": self.width, "slots": self.slots}
         self.folder.note(block, arm, notes | {"sittings": [*notes["sittings"], sitting], "ended": False})
-        place, run = self.folder.block(block), self.folder.run(block, arm)
         words = ["train", str(self.folder.path / self.folder.recipe_name(arm)), "--arm", run.name]
         words += ["--seed", str(block.seed), "--out", str(run.parent)]
         words += _sets([f"task={json.dumps(block.task, ensure_ascii=False)}", *self.given])
@@ -225,7 +226,7 @@ class Sitting:
         notes = self.folder.notes(block)
         for arm in self.plan.arms:
             known = str(notes.get(arm, {}).get("start", "a start that nobody noted"))
-            if known != self.digest and (arm in notes or RunLog.exists(self.folder.run(block, arm))):
+            if known != self.digest and RunLog.exists(self.folder.run(block, arm)):
                 rule = f"{arm} of block {block} was begun from {known[:25]}"
                 remedy = f"bring that start back, or move {self.folder.block(block)} away: the block is then made anew"
                 raise InputError("start", self.digest[:12], rule, remedy)
