@@ -7,8 +7,8 @@
 `pack` puts into a folder what the other machine lacks: the prepared data of the twelve tasks (9 MB) and the entry
 points of this package. `run` trains the start and chooses its step, as runs/start, runs the blocks with `rewardrate
 compare` in the time that is left, and ends with a file for every block, BLOCK.tar.xz without checkpoints, in which the
-start's measurement lies too, and plan.tar.xz. It goes on in a session of its own: the call returns after --wait
-seconds, or when all is done; `wait` waits on. Killed, the same `run` resumes.
+start's measurement lies too, and plan.tar.xz. It goes on in a session of its own, from a copy of the code: the call
+returns after --wait seconds, or when all is done; `wait` waits on. Killed, the same `run` resumes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("numpy", "scipy", "torch", "transformers", "tokenizers", "safetensors", "sklearn", "pandas", "yaml")
 STEPS = (310, 320, 330, 340, 350)  # of the start: the plan's grid
 PACKING_SECONDS = 40.0
+CODE = ("src", "benchmarks", "recipes", "tasks")
 START = "./runs/start"  # what a plan names whose start the sitting trains
 DATA, INFO, DONE, LOG = "tasks.tar.xz", "rewardrate.dist-info", "done", "sitting.log"
 
@@ -155,11 +156,24 @@ def run(args: argparse.Namespace) -> int:
     if args.here:
         work(args)
         return 0
-    words = [sys.executable, str(Path(__file__).resolve()), *sys.argv[1:], "--here"]
+    words = [sys.executable, str(copied(args.out) / "benchmarks" / Path(__file__).name), *sys.argv[1:], "--here"]
+    words[words.index(str(args.plan))] = shutil.copy(args.plan, args.out / args.plan.name)
     with (args.out / LOG).open("ab") as log:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     (args.out / "pid").write_text(f"{process.pid}\n", encoding="utf-8")
     return wait(args.out, args.wait, process)
+
+
+def copied(out: Path) -> Path:
+    """The code of the sitting, in its folder: what changes or is copied anew elsewhere does not meet runs under way."""
+    code = out / "code"
+    if not code.exists():
+        partial = out / "code.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        for name in CODE:
+            shutil.copytree(ROOT / name, partial / name, ignore=shutil.ignore_patterns("__pycache__"))
+        partial.rename(code)
+    return code
 
 
 def wait(out: Path, seconds: float, process: subprocess.Popen[bytes] | None = None) -> int:
