@@ -5,7 +5,7 @@ import json
 import made_run
 from rewardrate import config
 from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan
-from rewardrate.training.comparison import resolve
+from rewardrate.training import comparison as training
 
 TASKS = ("digits8x8", "diamonds", "grants")
 START = "a" * 64
@@ -27,7 +27,7 @@ def plan(**changed):
 def freeze(place, made):
     """The folder with its plan, no run yet."""
     folder = ComparisonFolder(place)
-    folder.freeze(made, config.dumps(resolve(made)))
+    training.freeze(folder, made)
     return folder
 
 
@@ -42,13 +42,14 @@ def fail(number, fields):
 def add(folder, block, arm, *, steps=14, spoil=fail, note=True, **changed):
     """A complete run of a block (or one that is not, with fewer steps)."""
     made, sha256 = folder.plan(), folder.state()["sha256"]
-    recipe = resolve(made).with_arm(arm)
+    own = made.variant(arm)
+    recipe = training.recipes(made)[arm if own.settings else ""].with_arm(own.arm)
     recipe = config.load(type(recipe), None, _overrides(recipe, block))
     number = 100 * made.tasks.index(block.task) + 10 * block.seed + made.arms.index(arm)
     given = {"config": config.dumps(recipe), "about": {"seed": str(block.seed)}, "seed": number, "batch": recipe.batch}
-    place = folder.block(block) / arm
+    place = folder.run(block, arm)
     made_run.make(
-        place, arm=arm, task=block.task, steps=steps, spoil=spoil, learner=False, fast=True, **given | changed
+        place, arm=own.arm, task=block.task, steps=steps, spoil=spoil, learner=False, fast=True, **given | changed
     )
     if note:
         sitting = {"began": "2099-01-01T00:00:00Z", "seconds": None, "side_by_side": 2, "slots": 1}

@@ -56,12 +56,14 @@ def test_a_dry_run_says_which_runs_how_long_and_the_digest_and_writes_nothing(st
     assert not folder.path.exists()
 
 
-@pytest.mark.parametrize(("name", "runs"), [("plan", 72), ("contrast", 36)])
-def test_the_plans_of_the_deadline_study_can_be_run(capsys, tmp_path, name, runs):
+@pytest.mark.parametrize(
+    ("name", "runs", "blocks"), [("plan", 72, 24), ("contrast", 36, 12), ("pilot", 8, 2), ("ablations", 42, 6)]
+)
+def test_the_plans_of_the_deadline_study_can_be_run(capsys, tmp_path, name, runs, blocks):
     plan = Path(__file__).parents[2] / "results" / "2026-11-18-deadline-study" / f"{name}.toml"
     assert main(["compare", str(plan), "--dry-run", "--out", str(tmp_path / "new")]) == 0
     out = capsys.readouterr().out
-    assert f"# {runs} runs in {runs // 3} blocks" in out
+    assert f"# {runs} runs in {blocks} blocks" in out
     assert "T = 90 s of script time for each of 16 chains" in out
 
 
@@ -142,6 +144,17 @@ def test_mistakes_are_one_line_and_leave_the_folder_as_it_was(study, capsys, arg
     assert main(["compare", plan, "digits8x8:9", *new]) == 2
     assert "TASK:SEED" in capsys.readouterr().err
     assert not (folder.path / "new").exists()
+
+
+def test_a_report_of_a_folder_without_a_comparison_is_refused_and_makes_none(study, capsys, tmp_path):
+    plan, folder = study
+    for flag in ("--only-report", "--peek"):
+        assert main(["compare", plan, flag, "--out", str(tmp_path / "typo")]) == 2
+        assert "there is no run of a comparison in it" in capsys.readouterr().err
+    assert not (tmp_path / "typo").exists()
+    merged = tmp_path / "merged"
+    shutil.copytree(folder.path / "digits8x8-s0", merged / "digits8x8-s0")
+    assert main(["compare", plan, "--only-report", "--out", str(merged)]) == 0, "blocks alone can be merged"
 
 
 class Screen(io.StringIO):

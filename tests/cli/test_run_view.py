@@ -57,6 +57,19 @@ def test_it_says_what_happens_and_how_far_the_run_is_within_80_columns(recipe, t
     assert all(len(line) < 80 for line in moved if not line.startswith("rpg on "))  # a path may be long
 
 
+def test_mean_reward_and_mean_seconds_of_a_step_are_of_the_same_attempts(recipe, tmp_path):
+    lines = []
+    view = RunView(Live(Screen()))
+    view.begin(recipe, "rpg", tmp_path)
+    view.live.say = lines.append
+    failed = Outcome(False, 0.0, None, 3.0, "NameError", "error", "x")
+    ours = Outcome(False, 0.0, None, 0.0, "out of disk", "sandbox-failure", "x")
+    found = [Outcome(True, 0.9, 0.8, 1.0, "fine", "ok", "pass"), failed, ours]
+    view.step(Step(1, found, RateEstimate(0.1, 0.1, 0.1, 0.1, 2), {}, {}))
+    assert "valid   1/3" in lines[0]
+    assert "score 0.8  reward 0.45  2 s" in lines[0]
+
+
 def test_it_says_that_scripts_wait_for_cores(recipe, tmp_path, monkeypatch):
     view = RunView(Live(Screen()))
     view.begin(recipe, "rpg", tmp_path)

@@ -87,6 +87,37 @@ def test_units_do_not_matter(steps, deadline, reward_unit, seconds_unit):
     assert scaled == pytest.approx(expected, rel=1e-6, abs=1e-9 * reward_unit / seconds_unit)
 
 
+HUGE = st.lists(st.lists(st.tuples(st.floats(-1e300, 1e300), st.floats(1e-300, 1e300)), max_size=4), max_size=8)
+
+
+@given(HUGE, st.floats(1e-300, 1e300), st.integers(1, 10))
+def test_whatever_the_numbers_it_is_finite_never_negative_and_zero_once_the_time_is_used_up(steps, deadline, chains):
+    price = Horizon()
+    for step in steps:
+        before = price.price
+        found = price.update([r for r, _ in step], [s for _, s in step], chains=chains, deadline=deadline)
+        assert math.isfinite(found)
+        assert found >= 0
+        assert found == (before if not step else 0.0) or price.used < deadline
+        resumed = Horizon()
+        resumed.load_state_dict(json.loads(json.dumps(price.state_dict(), allow_nan=False)))
+        assert resumed.state_dict() == price.state_dict()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [[(0.0, 1.0)] * 4] * 6,  # nothing valid: nothing better is known
+        [[(1 - 0.1 * step, 1.0), (0.5 - 0.1 * step, 1.0)] for step in range(5)],  # getting worse: the slope is no gain
+        [[(0.3, 2.0)]] * 5,  # one attempt a step
+    ],
+)
+def test_it_is_zero_without_a_valid_attempt_without_progress_and_with_a_single_script(steps):
+    price = Horizon()
+    found = [price.update(*map(list, zip(*step, strict=True)), chains=len(step), deadline=100.0) for step in steps]
+    assert found[3:] == [0.0] * len(found[3:])
+
+
 def test_it_is_zero_where_nothing_is_left_to_improve_and_small_when_learning_ends_long_before():
     assert played([[(0.5, 1.0), (0.5, 2.0)]] * 8, 1e3)[0][-1] == 0.0
     near, far = (played(learning(0.05, 1.0, 12), deadline)[0][-1] for deadline in (60.0, 5000.0))

@@ -218,7 +218,23 @@ def test_the_headline_says_what_the_interval_allows(compared):
         verdict = {1: "lies above 0", -1: "lies below 0", 0: "no difference is shown"}[one.primary.difference.sign]
         assert verdict in first
         assert "; mean over 3 tasks and 6 blocks." in first
+        assert first.endswith(". With fewer than 5 tasks it is too narrow.")
         assert f"ahead on {one.primary.wins} of 3 tasks and behind on {one.primary.losses}" in second
+
+
+def test_tasks_without_a_relative_improvement_are_counted_in_the_sentence(tmp_path):
+    """From an under-trained start vanilla may have nothing valid on a task: no percentage of 0 is defined."""
+    tasks = ("digits8x8", "diamonds", "grants", "mnist-5k")
+    folder = made_comparison.freeze(tmp_path / "study", made_comparison.plan(tasks=tasks, seeds=(0,)))
+    nothing = {"valid": False, "reward": 0.0, "score": None, "status": "error"}
+    for block in folder.plan().blocks:
+        for arm in folder.plan().arms:
+            worse = block.task == "grants" and arm == "vanilla"
+            made_comparison.add(folder, block, arm, spoil=lambda _, fields, w=worse: fields | (nothing if w else {}))
+    (contrast,) = ComparisonResult(survey(folder)).contrasts
+    assert contrast.table.without_improvement == ("grants",)
+    assert "best and the worst and 1 task on which vanilla has 0: " in contrast.headline[1]
+    assert len(contrast.primary.tasks) == 4, "the difference has all tasks"
 
 
 def test_a_policy_that_writes_one_script_is_seen(tmp_path):

@@ -21,7 +21,7 @@ MORE, LESS, SAME = (0.1, 0.3), (-0.3, -0.1), (-0.1, 0.2)
         (MORE, MORE, "Pricing time paid: more reward per second, and more reward at equal time"),
         (MORE, SAME, "at equal time no difference is shown"),
         (MORE, LESS, "cost reward at equal time"),
-        (SAME, SAME, "is established"),
+        (SAME, SAME, "It cannot be said yet"),
         (SAME, LESS, "did not pay"),
         (LESS, SAME, "did not pay"),
         (LESS, LESS, "did not pay"),
@@ -38,6 +38,12 @@ def test_the_meaning_follows_from_both_intervals(per_second, at_end, words):
 def test_one_seed_is_never_a_verdict_without_a_warning():
     said = headline.meaning(paired(*MORE), paired(*MORE), 1)
     assert "One seed: variation between training runs is not included" in said
+
+
+def test_few_seeds_are_a_verdict_with_a_warning():
+    assert "(2 seeds). With fewer than 5 these intervals are too narrow" in headline.meaning(
+        paired(*MORE), paired(*SAME), 2
+    )
 
 
 def test_nothing_to_compare_is_said():

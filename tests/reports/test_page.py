@@ -256,7 +256,7 @@ def test_a_run_in_which_nothing_is_valid_gives_a_page(tmp_path):
         made_run.make(tmp_path / arm, arm=arm, steps=2, batch=3, spoil=fail)
     text = page.write(tmp_path).read_text()
     assert "no valid script" in text
-    assert "is established" in text
+    assert "It cannot be said yet whether pricing time paid" in text
 
 
 def test_failures_of_the_sandbox_infinite_scores_and_one_step_give_a_page(tmp_path):

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import made_comparison
+from rewardrate.reports.comparison import ComparisonResult
 from rewardrate.reports.survey import survey
 
 
@@ -116,6 +117,26 @@ def test_runs_that_are_another_or_cannot_be_read_are_not_used(folder):
     assert complete == 0
     assert deviations[0] == "diamonds:0: rpg: its record says arm 'vanilla' (not used)"
     assert "is damaged or not a run log" in deviations[1]
+
+
+def test_an_arm_with_settings_of_its_own_is_held_to_those_and_shown_by_its_name(tmp_path):
+    variants = ("cheap: rpg objective.price_scale=0.25", "buffer-only: rpg objective.price_in=buffer")
+    arms = ("vanilla", "rpg", "cheap", "buffer-only")
+    folder = made_comparison.complete(tmp_path / "study", tasks=("diamonds",), seeds=(0,), arms=arms, variants=variants)
+    state = survey(folder)
+    assert (state.deviations, len(state.complete)) == ((), 1)
+    assert [run.label for run in state.blocks[0].runs.values()] == ["vanilla", "rpg", "cheap", "buffer-only"]
+    names = [one.name for one in ComparisonResult(state).contrasts]
+    assert names[:3] == ["rpg less vanilla", "cheap less vanilla", "buffer-only less vanilla"]
+    block = folder.plan().blocks[0]
+    shutil.rmtree(folder.run(block, "cheap"))
+    shutil.copytree(folder.run(block, "buffer-only"), folder.run(block, "cheap"))
+    shutil.copytree(folder.run(block, "rpg"), folder.block(block) / "cheap" / "horizon")
+    settings = "objective.price_in, objective.price_scale"
+    assert found(folder)[0] == (
+        "diamonds-s0/cheap/horizon: the plan does not name it (not used)",
+        f"diamonds:0: cheap: other settings: {settings} (used)",
+    )
 
 
 def test_folders_that_the_plan_does_not_name_are_listed(folder):

@@ -87,6 +87,8 @@ def test_what_is_not_defined_is_a_dash_or_an_empty_cell():
     assert " & -- & -- " in tables.latex(made)
     assert next(csv.DictReader(io.StringIO(tables.comma_separated(made))))["improvement_percent"] == ""
     assert any("Left out" in line for line in tables.summary(made))
+    assert "Not in these means, because vanilla has 0 there: a." in tables.summary(made)
+    assert tables.summary(made)[0].startswith("Mean improvement over 0 tasks")
 
 
 def test_one_repetition_has_no_standard_error_and_says_what_its_interval_knows(both):

@@ -38,6 +38,12 @@ def test_the_example_is_a_plan_that_resolves():
         ({"settings": ("budget.script_seconds=3",)}, "set script_seconds"),
         ({"settings": ("policy.name=tiny",)}, r"set start\.name"),
         ({"settings": ("objective.penatly=-3",)}, "did you mean 'penalty'"),
+        ({"arms": ("vanilla", "a"), "variants": ("a: rgp window=3",)}, "did you mean 'rpg'"),
+        ({"arms": ("vanilla", "a"), "variants": ("a: rpg batch=8",)}, "the same for all arms"),
+        ({"arms": ("vanilla", "a"), "variants": ("a: rpg environment.time_limit=8",)}, "the same for all arms"),
+        ({"arms": ("vanilla", "a"), "variants": ("a: rpg price=horizon",)}, "set arms"),
+        ({"arms": ("vanilla", "a"), "variants": ("a: rpg objective.penatly=-3",)}, "did you mean 'penalty'"),
+        ({"arms": ("vanilla", "rpg"), "variants": ("rpg: rpg window=3",)}, "choose another name"),
         ({"recipe": "lapptop"}, "did you mean 'laptop'"),
         ({"recipe": "sql-tuning", "settings": (), "start": ModelStart(name="tiny")}, "endpoint"),
         ({"recipe": "sql-tuning", "settings": (), "start": PretrainedStart()}, "endpoint"),
@@ -115,6 +121,9 @@ def test_a_task_that_is_not_there_is_said_before_anything_is_run():
         check(recipe, ["digits8x8", "diamond"], None)
     with pytest.raises(InputError, match="--jobs"):
         check(recipe, ["digits8x8"], 1000)
+    check(recipe, ["digits8x8"], None, "")
+    with pytest.raises(InputError, match=r"model = '\./nowhere'"):
+        check(recipe, ["digits8x8"], None, "./nowhere")
 
 
 def test_a_forecast_is_the_pace_so_far_and_nothing_for_what_has_reached_T(tmp_path):

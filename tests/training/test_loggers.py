@@ -218,7 +218,7 @@ def test_a_mark_comes_back_from_disk_and_keeps_the_runs_name(tmp_path):
     assert (moved.step, moved.run) == (7, mark.run)
 
 
-def test_a_step_without_a_valid_attempt_has_no_reward_curve_but_all_others(tmp_path):
+def test_a_step_without_a_valid_attempt_has_reward_0_and_no_best_one(tmp_path):
     class Broken(toy_agent.TwoArms):
         def stream(self, replies, parents=None):
             return super().stream(["nothing"] * len(replies), parents)
@@ -228,7 +228,8 @@ def test_a_step_without_a_valid_attempt_has_no_reward_curve_but_all_others(tmp_p
         loop.run()
         ((_, numbers),) = [(row.step, curves(row, loop.log.attempts(1))) for row in loop.log.steps()]
     assert numbers["attempts/valid_share"] == 0.0
-    assert "attempts/reward" not in numbers
+    assert numbers["attempts/reward"] == 0.0
+    assert "attempts/best_reward" not in numbers
     assert {"attempts/seconds", "rate/rate", "rate/low", "budget/script_seconds", "phases/learn"} <= set(numbers)
 
 

@@ -77,7 +77,7 @@ def test_a_failure_of_the_sandbox_has_no_reward_and_a_failure_of_the_policy_pays
             "left_out": 1.0,
             "priced_reward": (0.85 - 11.25 + 1.75) / 3,
             "seconds": (6.5 + 3.5 + 7.5) / 3,
-            "reward": 1.5,
+            "reward": 1.0,  # of the attempts that have seconds, a failure counts 0
         }
     )
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from rewardrate.runlog import RunLog
 from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, PretrainedStart
 from rewardrate.runlog.folder import WriterLock
 from rewardrate.sandbox.runner import isolation
-from rewardrate.training.comparison import resolve
+from rewardrate.training.comparison import freeze, resolve
 from rewardrate.training.sitting import Sitting
 
 needs_a_box = pytest.mark.skipif(
@@ -55,7 +56,8 @@ slots = 1
 repeats = 0
 """
     )
-    made = ComparisonPlan("none", str(tmp_path / "mine.toml"), ("digits8x8",), script_seconds=0.6, seeds=(0,))
+    made = ComparisonPlan("none", str(tmp_path / "mine.toml"), ("digits8x8",), script_seconds=0.6, seeds=(0,),
+                          arms=("vanilla", "cheap"), variants=("cheap: rpg objective.price_scale=0.25",))  # fmt: skip
     (tmp_path / "plan.toml").write_text(config.dumps(made))
     return tmp_path / "plan.toml", made
 
@@ -117,13 +119,16 @@ def test_a_driver_that_is_killed_leaves_no_run_behind_and_the_same_command_compl
     folder, said = ComparisonFolder(out), []
     block = folder.plan().blocks[0]
     assert Sitting(folder, resolve(folder.plan()), jobs=1, say=said.append).work() == []
-    assert said == ["digits8x8:0 vanilla: complete", "digits8x8:0 rpg: complete, the block is complete"]
+    assert said == ["digits8x8:0 vanilla: complete", "digits8x8:0 cheap: complete, the block is complete"]
     assert attempts(first)[: len(before)] == before, "nothing is lost and nothing is done twice"
     notes = folder.notes(block)
-    assert [len(notes[arm]["sittings"]) for arm in ("vanilla", "rpg")] == [2, 1]
+    assert [len(notes[arm]["sittings"]) for arm in ("vanilla", "cheap")] == [2, 1]
     assert {note["start"] for note in notes.values()} == {"name:chatty"}
     assert all(note["ended"] for note in notes.values())
-    assert [one.complete for one in survey(folder).blocks] == [True]
+    (state,) = survey(folder).blocks
+    assert state.complete
+    assert not any("settings" in words for words in state.deviations)
+    assert state.runs["cheap"].settings["objective.price_scale"] == 0.25
     requests, logs = len(chat_server.Chat.asked), sorted(out.glob("*/*.log"))
     sizes = [log.stat().st_size for log in logs]
     assert Sitting(folder, resolve(folder.plan()), say=said.append).work() == []
@@ -134,7 +139,7 @@ def test_a_driver_that_is_killed_leaves_no_run_behind_and_the_same_command_compl
 def test_a_run_that_fails_is_told_and_one_that_is_not_over_in_time_is_interrupted(plan, tmp_path):
     made = plan[1]
     folder = ComparisonFolder(tmp_path / "out")
-    folder.freeze(made, config.dumps(resolve(made)))
+    freeze(folder, made)
     block = made.blocks[0]
     chat_server.Chat.down = 503  # the endpoint asks again and again
     said, seen = [], []
@@ -145,11 +150,11 @@ def test_a_run_that_fails_is_told_and_one_that_is_not_over_in_time_is_interrupte
             folder, resolve(made), jobs=2 if len(os.sched_getaffinity(0)) > 1 else 1, seconds=10_000.0,
             say=said.append, on_progress=seen.append,
         )  # fmt: skip
-        log = folder.block(block) / "rpg.log"
+        log = folder.block(block) / "cheap.log"
 
         def soon(progress):
             seen.append(progress)
-            if sitting.failures and chat_server.Chat.asked:  # rpg has begun, and waits for the endpoint
+            if sitting.failures and chat_server.Chat.asked:  # cheap has begun, and waits for the endpoint
                 sitting.ends = 0.0
 
         sitting.on_progress = soon
@@ -160,36 +165,74 @@ def test_a_run_that_fails_is_told_and_one_that_is_not_over_in_time_is_interrupte
     assert failure.startswith("digits8x8:0 vanilla: rewardrate: error: ")
     assert f"failed: {failure}" in said
     assert "the time of this sitting is over" in said
-    assert log.read_text().rstrip().endswith("rewardrate: interrupted")
-    assert folder.notes(block)["rpg"]["ended"] is False
+    assert "nterrupted" in log.read_text().splitlines()[-1]
+    assert folder.notes(block)["cheap"]["ended"] is False
     assert seen[-1].complete == 0
-    assert seen[-1].running[0][0] == "digits8x8:0 rpg"
+    assert seen[-1].running[0][0] == "digits8x8:0 cheap"
 
 
 def test_a_block_that_would_not_end_in_time_is_not_begun(plan, tmp_path):
     made = replace(plan[1], script_seconds=10_000.0)
     folder = ComparisonFolder(tmp_path / "out")
-    folder.freeze(made, config.dumps(resolve(made)))
+    freeze(folder, made)
     said = []
     assert Sitting(folder, resolve(made), seconds=1000.0, say=said.append).work() == []
     assert said == ["digits8x8:0 would not end in this sitting: not begun"]
     assert not folder.block(made.blocks[0]).exists()
 
 
+@needs_a_box
+def test_a_block_waits_for_the_pace_of_the_runs_before_it_is_given_up(plan, tmp_path):
+    made = replace(plan[1], script_seconds=10_000.0)
+    folder = ComparisonFolder(tmp_path / "out")
+    sitting = Sitting(folder, freeze(folder, made)[""], jobs=1, seconds=1000.0)
+    waiting = deque(made.blocks)
+    sitting._begin(waiting)
+    assert (list(waiting), sitting.running) == ([*made.blocks], []), "by the guess it would not end in time"
+    for run in sitting.times.seen:
+        sitting.times.seen[run] = (9_000.0, 900.0)  # 0.1 s for each of the 1,000 s that are left of each run
+    try:
+        sitting._begin(waiting)
+        assert [one.name for one in sitting.running] == ["digits8x8:0 vanilla"]
+        assert not waiting
+    finally:
+        sitting._end()
+
+
 def test_a_block_that_was_begun_from_another_start_is_refused_before_anything_runs(plan, tmp_path):
     made = plan[1]
     folder = ComparisonFolder(tmp_path / "out")
-    folder.freeze(made, config.dumps(resolve(made)))
+    freeze(folder, made)
     note = {"plan": folder.state()["sha256"], "start": "b" * 64, "sittings": [], "ended": False}
     folder.note(made.blocks[0], "vanilla", note)
+    RunLog.create(folder.run(made.blocks[0], "vanilla"), "", {}).close()
     with pytest.raises(InputError, match=r"vanilla of block digits8x8:0 was begun from b{25}") as refused:
         Sitting(folder, resolve(made)).work()
     assert str(folder.block(made.blocks[0])) in refused.value.remedy
     shutil.rmtree(folder.block(made.blocks[0]))
-    RunLog.create(folder.block(made.blocks[0]) / "rpg", "", {}).close()
-    with pytest.raises(InputError, match="rpg of block digits8x8:0 was begun from a start that nobody noted"):
+    RunLog.create(folder.run(made.blocks[0], "cheap"), "", {}).close()
+    with pytest.raises(InputError, match="cheap of block digits8x8:0 was begun from a start that nobody noted"):
         Sitting(folder, resolve(made)).work()
     assert not list(tmp_path.glob("out/*/*.log"))
+
+
+@needs_a_box
+def test_a_run_that_never_began_binds_its_block_to_no_start(plan, tmp_path):
+    """A start that was not there: the run failed before its first record, and the right one is taken up."""
+    folder = ComparisonFolder(tmp_path / "out")
+    recipe = freeze(folder, plan[1])[""]
+    (block,) = plan[1].blocks
+    sitting = {"began": "2099-01-01T00:00:00Z"}
+    folder.note(block, "vanilla", {"plan": "old", "start": "name:gone", "sittings": [sitting], "ended": False})
+    sitting = Sitting(folder, recipe, jobs=1)
+    sitting._start()
+    sitting._check_start(block)
+    try:
+        sitting._begin(deque([block]))
+    finally:
+        sitting._end()
+    note = folder.notes(block)["vanilla"]
+    assert (note["start"], note["plan"], len(note["sittings"])) == ("name:chatty", folder.state()["sha256"], 1)
 
 
 def test_a_complete_block_of_another_machine_is_left_alone_whatever_its_start(tmp_path):
@@ -203,7 +246,7 @@ def test_a_complete_block_of_another_machine_is_left_alone_whatever_its_start(tm
 def test_two_sittings_do_not_work_in_one_folder(plan, tmp_path):
     made = plan[1]
     folder = ComparisonFolder(tmp_path / "out")
-    folder.freeze(made, config.dumps(resolve(made)))
+    freeze(folder, made)
     lock = WriterLock(folder.path)
     try:
         with pytest.raises(InputError, match="another process"):

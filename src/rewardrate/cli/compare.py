@@ -64,7 +64,7 @@ def _compare(args: argparse.Namespace) -> int:
     from rewardrate import config
     from rewardrate.errors import InputError
     from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan
-    from rewardrate.training.comparison import check, example, resolve
+    from rewardrate.training.comparison import check, example, freeze, resolve
 
     for name, value in (("--jobs", args.jobs), ("--seconds", args.seconds)):
         if value is not None and not value > 0:
@@ -82,10 +82,13 @@ def _compare(args: argparse.Namespace) -> int:
         _dry(args, plan, recipe, blocks)
         return 0
     folder = ComparisonFolder(args.out or Path("runs") / args.plan.stem)
+    if (args.only_report or args.peek) and not folder.begun():
+        raise InputError("--out", str(folder.path), "there is no run of a comparison in it", "name the folder of one")
     report = args.only_report or args.peek
     if not report:  # what cannot be run is said before the plan is frozen
-        check(recipe, [block.task for block in blocks] if folder.frozen() else plan.tasks, args.jobs)
-    folder.freeze(plan, config.dumps(recipe), accept_changes=args.accept_changes)
+        tasks = [block.task for block in blocks] if folder.frozen() else plan.tasks
+        check(recipe, tasks, args.jobs, plan.start.name if plan.start.kind == "model" else None)
+    freeze(folder, plan, accept_changes=args.accept_changes)
     failures = [] if report else _work(folder, recipe, blocks, args)
     _finish(folder.path, args)
     return 1 if failures else 0
@@ -95,12 +98,13 @@ def _dry(args: argparse.Namespace, plan: Any, recipe: Any, blocks: Sequence[Any]
     """The resolved plan as TOML; the runs and what they take as comments."""
     from rewardrate import config
     from rewardrate.runlog.comparison import ComparisonFolder, digest
-    from rewardrate.training.comparison import RunTimes, makespan, side_by_side
+    from rewardrate.training.comparison import RunTimes, makespan, recipes, side_by_side
 
     width, slots = side_by_side(recipe, args.jobs, recipe.environment.cores)
     times = RunTimes(ComparisonFolder(args.out or Path("runs") / args.plan.stem), plan, slots)
     print(config.dumps(plan, explain=True))
-    print(f"# SHA-256 of plan and resolved recipe: {digest(plan, config.dumps(recipe))}")
+    texts = map(config.dumps, (plan, *recipes(plan).values()))
+    print(f"# SHA-256 of plan and resolved recipes: {digest(*texts)}")
     print(f"# T = {plan.script_seconds / recipe.batch:g} s of script time for each of {recipe.batch} chains")
     runs = [times.run(block, arm) for block in blocks for arm in plan.order(block)]
     whole = duration(makespan(runs, width))

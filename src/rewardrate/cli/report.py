@@ -15,6 +15,9 @@ from rewardrate.cli.parser import Command, Parser
 
 if TYPE_CHECKING:
     from rewardrate.reports.files import Written
+    from rewardrate.reports.run import Experiment
+
+ARMS = ("rpg", "vanilla", "difference", "improvement")
 
 DETAILS = """\
 Reads run folders (a run, a folder with one run for each arm, or any folders above) and writes
@@ -98,10 +101,10 @@ def _found(written: Written) -> dict[str, object]:
     known = experiments(written.runs)
     both = known[0].compare() if len(known) == 1 else None
     if both is not None:
-        names = ("rpg", "vanilla", "difference", "improvement")
-        values = {name: asdict(getattr(both, name)) for name in names}
+        values = {name: asdict(getattr(both, name)) for name in ARMS}
         found["comparison"] = {"T": both.final, "T_stated": known[0].stated, "arm": known[0].first, **values}
         found["efficiency"] = {name: asdict(pair) for name, pair in known[0].efficiency().items()}
+        found["contrasts"] = {arm: _contrast(known[0], arm) for arm in known[0].contrasts}
     if written.table is not None:
         found["table"] = {
             "tasks": {row.task: asdict(row.both.improvement) | {"verdict": row.verdict} for row in written.table.rows},
@@ -109,6 +112,15 @@ def _found(written: Written) -> dict[str, object]:
             "trimmed": asdict(written.table.trimmed),
         }
     return found
+
+
+def _contrast(experiment: Experiment, arm: str) -> dict[str, object]:
+    """One arm and vanilla: reward at T by each way of reading a chain, and what the time brought."""
+    from rewardrate.reports.result import CHOICES
+
+    found = {value: experiment.compare(value=value, arm=arm) for value in CHOICES}
+    at_end = {value: {name: asdict(getattr(both, name)) for name in ARMS} for value, both in found.items() if both}
+    return {"at_T": at_end, "efficiency": {name: asdict(pair) for name, pair in experiment.efficiency(arm).items()}}
 
 
 def _name(folder: Path, written: Written) -> str:

@@ -110,7 +110,7 @@ class RunView:
             f"step {step.step:>3}",
             f"valid {len(valid):>3}/{len(step.outcomes)}",
             f"score {_mean(outcome.score for outcome in valid)}",
-            f"reward {_mean(outcome.reward for outcome in valid)}",
+            f"reward {_mean(outcome.reward if outcome.valid else 0.0 for outcome in charged)}",
             f"{_mean(outcome.seconds for outcome in charged)} s",
             f"rate {step.rate.rate:.4f}",
             f"{min(1.0, self.share()):4.0%}",

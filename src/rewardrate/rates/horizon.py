@@ -61,7 +61,9 @@ class Horizon(PriceRule):
         self._best = max(float(reward_N.max()), -math.inf if self._best is None else self._best)
         self._steps = [*self._steps, (self.used, float(reward_N.mean()))][-self.window :]
         recent = float(np.mean([mean for _, mean in self._steps[-3:]]))
-        self.price = self._price(deadline - self.used, self._best - recent, float(seconds_N.mean()))
+        with np.errstate(over="ignore", invalid="ignore"):
+            price = self._price(deadline - self.used, self._best - recent, float(seconds_N.mean()))
+        self.price = price if math.isfinite(price) else 0.0  # numbers beyond 64-bit arithmetic
         return self.price
 
     def _price(self, left: float, headroom: float, mean_seconds: float) -> float:
@@ -69,11 +71,11 @@ class Horizon(PriceRule):
             return 0.0
         if len(self._steps) < 3:
             return headroom / mean_seconds / math.e * min(1.0, left / mean_seconds)
-        fitted = max(0.0, _slope(self._steps))
+        slope = _slope(self._steps)
+        fitted = max(0.0, slope) if math.isfinite(slope) else 0.0
         self._slope = fitted if self._slope is None else 0.5 * (fitted + self._slope)
         growth = self._slope * left
-        price = growth / mean_seconds * math.exp(-growth / headroom)
-        return price if math.isfinite(price) else 0.0  # numbers beyond 64-bit arithmetic: u is, too
+        return growth / mean_seconds * math.exp(-growth / headroom)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to resume, as plain JSON."""

@@ -27,6 +27,7 @@ from rewardrate.runlog.comparison import TaskBlock, Value
 
 Array = NDArray[np.float64]
 DRAWS = 10_000
+ENOUGH = 5  # tasks of two seeds, from which the interval covers the truth in nine studies of ten (docs/compare.md)
 AT_T: dict[str, Value] = {f"reward_at_T_{value.replace('-', '_')}": value for value in get_args(Value)}
 WORDS = {name: f"reward at T, {CHOICES[value]}" for name, value in AT_T.items()} | QUANTITIES
 WORDS["most_frequent_script"] = "share of the most frequent script among valid attempts from 0.8 T to T"
@@ -99,14 +100,18 @@ class Contrast:
         found, tasks, blocks = self.primary, len(self.primary.tasks), sum(map(len, self.primary.tasks.values()))
         sense = {1: "lies above 0", -1: "lies below 0", 0: "contains 0: no difference is shown"}
         known = f"The 95 % interval {sense[found.difference.sign]}." if found.difference.low is not None else ""
+        if known and tasks < ENOUGH:
+            known += f" With fewer than {ENOUGH} tasks it is too narrow."
         per_second, trimmed = self.quantities["reward_per_second"], self.table.trimmed
-        improvement = "Relative improvement, mean over tasks without the best and the worst: "
+        improvement = "Relative improvement, mean over tasks without the best and the worst"
+        if self.table.without_improvement:
+            improvement += f" and {counted(len(self.table.without_improvement), 'task')} on which {self.against} has 0"
         return [
             f"{self.name}: {interval(found.difference, sign=True)} in {WORDS[found.name]}; mean over "
             f"{counted(tasks, 'task')} and {counted(blocks, 'block')}. {known}".strip(),
             f"{self.arm} is ahead on {found.wins} of {counted(tasks, 'task')} and behind on {found.losses} (exact sign "
             f"test: p = {found.p:.2g}). "
-            + (f"{improvement}{interval(trimmed, 1, sign=True)} %. " if trimmed.value is not None else "")
+            + (f"{improvement}: {interval(trimmed, 1, sign=True)} %. " if trimmed.value is not None else "")
             + f"Difference in reward per second: {interval(per_second.difference, sign=True)}.",
         ]
 

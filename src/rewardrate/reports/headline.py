@@ -13,12 +13,14 @@ VERDICTS = {  # (sign of the difference per second, at equal time) -> what it me
     (1, 0): "Pricing time paid in reward per second; at equal time no difference is shown",
     (1, -1): "Pricing time paid in reward per second and cost reward at equal time",
     (0, 1): "Pricing time paid at equal time; in reward per second no difference is shown",
-    (0, 0): "No difference between the arms is established: both intervals contain 0",
+    (0, 0): "It cannot be said yet whether pricing time paid: both intervals contain 0",
     (0, -1): "Pricing time did not pay: less reward at equal time, and no difference per second is shown",
     (-1, 1): "Pricing time paid at equal time, though it earned less reward per second",
     (-1, 0): "Pricing time did not pay: less reward per second, and no difference at equal time is shown",
     (-1, -1): "Pricing time did not pay: less reward per second, and less reward at equal time",
 }
+
+ENOUGH = 5  # seeds from which an interval over them is not much too narrow (docs/reading-a-report.md)
 
 
 def one_task(experiment: Experiment, arm: str | None = None) -> list[str]:
@@ -40,8 +42,10 @@ def meaning(per_second: Paired, at_end: Paired, seeds: int) -> str:
     if per_second.difference.value is None or at_end.difference.value is None:
         return "There is nothing to compare yet."
     found = VERDICTS[per_second.difference.sign, at_end.difference.sign]
-    if seeds > 1:
+    if seeds >= ENOUGH:
         return f"{found} ({seeds} seeds)."
+    if seeds > 1:
+        return f"{found} ({seeds} seeds). With fewer than {ENOUGH} these intervals are too narrow, so train more seeds."
     return f"{found}. One seed: variation between training runs is not included, so train more seeds."
 
 

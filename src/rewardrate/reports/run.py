@@ -48,6 +48,8 @@ class Run:
     config_text: str = ""
     under_way: tuple[int, int] = (0, 0)
     "Scripts of the step in progress: how many have ended, of how many."
+    called: str = ""
+    "Its arm, as the plan of a comparison names it."
 
     @property
     def arm(self) -> str:
@@ -56,7 +58,12 @@ class Run:
 
     @property
     def label(self) -> str:
-        """The arm, the number of a fixed price, and the price scale where it is neither free nor the paper's."""
+        """The arm, the number of a fixed price, and the price scale where it is neither free nor the paper's.
+
+        In a comparison what its plan calls it.
+        """
+        if self.called:
+            return self.called
         scale, number = self.price_scale, _number(self.settings.get("reward_per_second"))
         name = self.arm if self.arm != "fixed" or number is None else f"fixed {number:g}"
         return name if self.arm == "vanilla" or scale == 1 else f"{name} x {scale:g}"

@@ -13,7 +13,8 @@ from typing import Any
 from rewardrate.errors import InputError
 from rewardrate.reports.run import Run, read
 from rewardrate.runlog import RunLog
-from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, TaskBlock
+from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, TaskBlock, run_name
+from rewardrate.runlog.schema import FILE
 
 CONTAMINATED = 0.02  # share of a run's measurements above which the run is a deviation
 OF_A_RUN = ("task", "seed", "price", "objective.arm", "policy.name", "loggers", "sandbox.address")
@@ -72,7 +73,8 @@ class Survey:
 
 def survey(folder: ComparisonFolder) -> Survey:
     """Read every block that the plan names, and look for what it does not name."""
-    plan, state, settings = folder.plan(), folder.state(), folder.settings()
+    plan, state = folder.plan(), folder.state()
+    settings = {arm: folder.settings(arm) for arm in plan.arms}
     changes = state["changes"]
     strays = [f"the plan was changed on {one['on']}: {one['setting']} from {one['was']!r} to {one['now']!r}"
               for one in changes]  # fmt: skip
@@ -82,32 +84,34 @@ def survey(folder: ComparisonFolder) -> Survey:
     if began and began < state["frozen"]:
         strays.append(f"the plan in this folder was written down on {state['frozen']}, the first run began on {began}")
     strays += _strays(folder, plan)
-    return Survey(plan, state, plan.script_seconds / settings["batch"], blocks, tuple(strays))
+    return Survey(plan, state, plan.script_seconds / settings[plan.baseline]["batch"], blocks, tuple(strays))
 
 
 def _strays(folder: ComparisonFolder, plan: ComparisonPlan) -> list[str]:
     """Runs in the folder that the plan does not name."""
-    known = {block.name for block in plan.blocks}
-    found = []
-    for path in sorted(path for path in folder.path.iterdir() if path.is_dir()):
-        runs = [place.name for place in sorted(path.iterdir()) if place.is_dir() and RunLog.exists(place)]
-        extra = [name for name in runs if path.name not in known or name not in plan.arms]
-        found += [f"{path.name}/{name}: the plan does not name it (not used)" for name in extra]
-    return found
+    known = {f"{block.name}/{run_name(plan, arm)}" for block in plan.blocks for arm in plan.arms}
+    runs = [path.parent for depth in ("*/*", "*/*/*") for path in folder.path.glob(f"{depth}/{FILE}")]
+    names = sorted(path.relative_to(folder.path).as_posix() for path in runs)
+    return [f"{name}: the plan does not name it (not used)" for name in names if name not in known]
 
 
 def _block(
-    folder: ComparisonFolder, plan: ComparisonPlan, block: TaskBlock, sha256: str, settings: Mapping[str, Any]
+    folder: ComparisonFolder,
+    plan: ComparisonPlan,
+    block: TaskBlock,
+    sha256: str,
+    settings: Mapping[str, Mapping[str, Any]],
 ) -> BlockState:
-    place, notes = folder.block(block), folder.notes(block)
-    begun = any(RunLog.exists(place / arm) for arm in plan.arms)
+    notes = folder.notes(block)
+    begun = any(RunLog.exists(folder.run(block, arm)) for arm in plan.arms)
     runs: dict[str, Run] = {}
     used: dict[str, float] = {}
     words: list[str] = []
     for arm in plan.arms:
         used[arm] = 0.0
         try:
-            run = _light(read(place / arm)) if RunLog.exists(place / arm) else None
+            place = folder.run(block, arm)
+            run = replace(_light(read(place)), called=arm) if RunLog.exists(place) else None
         except InputError as error:
             words.append(f"{arm}: {error}")
             continue
@@ -115,14 +119,14 @@ def _block(
             words += [f"{arm} is missing"] if begun else []
             continue
         used[arm] = min(1.0, run.steps[-1].script_seconds / plan.script_seconds)
-        wrong = _another(run, block, arm)
+        wrong = _another(run, block, plan.variant(arm).arm)
         if wrong:
             words.append(f"{arm}: {wrong}")
             continue
         runs[arm] = run
         if used[arm] < 1:
             words.append(f"{arm} ended, or stands, at {used[arm]:.0%} of its script seconds")
-        words += [f"{arm}: {one}" for one in _of_run(run, notes.get(arm), sha256, settings)]
+        words += [f"{arm}: {one}" for one in _of_run(run, notes.get(arm), sha256, settings[arm])]
     starts = [str(notes[arm].get("start")) for arm in runs if arm in notes]
     words += _of_block(runs, notes, starts)
     return BlockState(block, runs, used, tuple(words), starts[0] if starts else "")

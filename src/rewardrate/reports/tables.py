@@ -65,6 +65,11 @@ class TaskTable:
     baseline: str = "vanilla"
     "What the arm is compared with."
 
+    @property
+    def without_improvement(self) -> tuple[str, ...]:
+        """Tasks that the means over tasks leave out: the baseline has 0 there, so a percentage of it is not defined."""
+        return tuple(row.task for row in self.rows if row.both.improvement.value is None)
+
     def count(self, word: str) -> int:
         """Tasks whose verdict contains the word: win, loss, clear win, tie."""
         return sum(word in row.verdict for row in self.rows)
@@ -178,10 +183,14 @@ def comma_separated(found: TaskTable) -> str:
 
 def summary(found: TaskTable) -> list[str]:
     """Sentences under the table."""
-    tasks = f"{len(found.rows)} task{'s' if len(found.rows) != 1 else ''}"
+    count = len(found.rows) - len(found.without_improvement)
+    tasks = f"{count} task{'s' if count != 1 else ''}"
     lines = [f"Mean improvement over {tasks}: {interval(found.mean, 1, sign=True)} %."]
     if found.trimmed.value is not None:
         lines.append(f"Without the best and the worst task: {interval(found.trimmed, 1, sign=True)} %.")
+    if found.without_improvement:
+        none = ", ".join(found.without_improvement)
+        lines.append(f"Not in these means, because {found.baseline} has 0 there: {none}.")
     wins, losses = found.count("win"), found.count("loss")
     clear = found.count("clear win"), found.count("clear loss")
     lines.append(

@@ -2,8 +2,9 @@
 
     plan.toml        the plan, every setting
     recipe.toml      the recipe of all runs, resolved; task, seed, arm and start are those of each run
-    plan.json        SHA-256 of both files, when they were frozen, what was changed afterwards
-    TASK-sSEED/      a block: ARM is a run folder, ARM.log what its process printed
+    recipe-NAME.toml the same for an arm with settings of its own
+    plan.json        SHA-256 of these files, when they were frozen, what was changed afterwards
+    TASK-sSEED/      a block: ARM is a run folder (NAME/ARM with settings of its own), ARM.log what its process printed
       block.json     for each arm: SHA-256 of plan and start, and the sittings it ran in
 
 Blocks that were run on several machines are merged by copying their folders into one.
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shlex
 import time
 import tomllib
 from collections.abc import Mapping
@@ -23,7 +26,7 @@ from typing import Annotated, Any, Literal
 from rewardrate import __version__, config
 from rewardrate.config import AtLeast, KindUnlessGiven
 from rewardrate.errors import InputError
-from rewardrate.runlog.folder import write_file
+from rewardrate.runlog.folder import WriterLock, write_file
 
 PLAN, RECIPE, STATE, BLOCK = "plan.toml", "recipe.toml", "plan.json", "block.json"
 Value = Literal["current", "latest-valid", "best-so-far"]
@@ -67,6 +70,30 @@ class TaskBlock:
 
 
 @dataclass(frozen=True)
+class ArmVariant:
+    """An arm of the experiment with settings of its own."""
+
+    name: str
+    arm: str
+    settings: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str) -> ArmVariant:
+        """From "NAME: ARM a.b=c ...", words as a shell splits them; InputError for what does not read so."""
+        name, colon, rest = text.partition(":")
+        try:
+            words = shlex.split(rest)
+        except ValueError:
+            words = []
+        if not colon or not words or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", name):
+            near = 'for example "buffer-only: rpg objective.price_in=buffer"'
+            raise InputError("variants", text, "it must read NAME: ARM a.b=c", near)
+        for setting in words[1:]:
+            config.parse_override(setting)
+        return cls(name, words[0], tuple(words[1:]))
+
+
+@dataclass(frozen=True)
 class ComparisonPlan:
     """What is compared, and how it is judged: stated before the first run."""
 
@@ -82,6 +109,8 @@ class ComparisonPlan:
     "Repetitions: every arm runs on every task with each of them."
     arms: tuple[str, ...] = ("vanilla", "rpg")
     "vanilla: time is free; rpg: a second costs the reward rate; horizon: what it can still earn before T."
+    variants: tuple[str, ...] = ()
+    'Arms with settings of their own, "NAME: ARM a.b=c ...": "buffer-only: rpg objective.price_in=buffer".'
     baseline: str = "vanilla"
     "The arm that the others are compared with."
     value: Value = "current"
@@ -101,8 +130,21 @@ class ComparisonPlan:
                 raise InputError(name, list(values), "it must name at least one, and none twice")
         if self.baseline not in self.arms or len(self.arms) < 2:
             raise InputError("baseline", self.baseline, f"it must be one of several arms: {', '.join(self.arms)}")
+        named = [variant.name for variant in self.of_variants]
+        for variant in self.of_variants:
+            if named.count(variant.name) > 1 or variant.name not in self.arms:
+                raise InputError("variants", variant.name, "it must stand in arms, and be described once")
         if self.stop_after is not None and self.stop_after > len(self.blocks):
             raise InputError("stop_after", self.stop_after, f"tasks and seeds make {len(self.blocks)} blocks")
+
+    @property
+    def of_variants(self) -> tuple[ArmVariant, ...]:
+        """The arms with settings of their own."""
+        return tuple(map(ArmVariant.read, self.variants))
+
+    def variant(self, arm: str) -> ArmVariant:
+        """An arm of the plan: which arm of the experiment it is, and its own settings."""
+        return next((one for one in self.of_variants if one.name == arm), ArmVariant(arm, arm, ()))
 
     @property
     def blocks(self) -> tuple[TaskBlock, ...]:
@@ -128,9 +170,9 @@ class ComparisonPlan:
         raise InputError("block", words, "the plan has no such block (TASK:SEED)", near)
 
 
-def digest(plan: ComparisonPlan, recipe: str) -> str:
-    """SHA-256 of a plan and its resolved recipe."""
-    return hashlib.sha256(f"{config.dumps(plan)}\n{recipe}".encode()).hexdigest()
+def digest(*texts: str) -> str:
+    """SHA-256 of a plan and its resolved recipes, as `config.dumps` writes them."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 class ComparisonFolder:
@@ -143,52 +185,103 @@ class ComparisonFolder:
         """Whether there is a plan in it."""
         return (self.path / STATE).exists()
 
-    def freeze(self, plan: ComparisonPlan, recipe: str, *, accept_changes: bool = False) -> None:
+    def begun(self) -> bool:
+        """Whether there is a plan in it, or a block that was made elsewhere."""
+        return self.frozen() or any(self.path.glob(f"*/{BLOCK}"))
+
+    def freeze(
+        self, plan: ComparisonPlan, recipe: str, own: Mapping[str, str] | None = None, *, accept_changes: bool = False
+    ) -> None:
         """Write the plan down, once. Another one is refused: the first setting that differs is named.
 
-        With `accept_changes` it replaces the frozen one, and every setting that changed is kept as a deviation.
+        `recipe` is that of all runs; `own`: name of an arm with settings of its own -> its recipe. With
+        `accept_changes` they replace the frozen ones, and every setting that changed is kept as a deviation.
         """
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        state: dict[str, Any] = {"frozen": now, "rewardrate": __version__, "changes": []}
-        if self.frozen():
-            state = self.state()
-            changes = _differences(self.plan(), self.recipe(), plan, recipe)
-            if not changes:
-                return
-            if not accept_changes:
-                name, was, new = changes[0]
-                rule = f"the plan in {self.path} was frozen on {state['frozen']} with {was!r}"
-                raise InputError(name, new, rule, "use another --out, or --accept-changes: then it is a deviation")
-            state["changes"] += [{"setting": name, "was": was, "now": new, "on": now} for name, was, new in changes]
+        if set(own or {}) != {one.name for one in plan.of_variants}:
+            raise InputError("variants", sorted(own or {}), "each of the plan's needs its recipe, and no other")
+        texts = {PLAN: config.dumps(plan), RECIPE: recipe}
+        texts |= {recipe_file(one.name): (own or {})[one.name] for one in plan.of_variants}
+        if self.frozen() and not self._half(texts) and not self._changes(plan, texts, accept_changes):
+            return
         self.path.mkdir(parents=True, exist_ok=True)
-        write_file(self.path / RECIPE, recipe)
-        write_file(self.path / PLAN, config.dumps(plan))
-        _write_json(self.path / STATE, state | {"sha256": digest(plan, recipe)})
+        lock = WriterLock(self.path)  # neither beside another call that freezes, nor under a sitting
+        try:
+            self._freeze(plan, texts, accept_changes)
+        finally:
+            lock.release()
+
+    def _freeze(self, plan: ComparisonPlan, texts: Mapping[str, str], accept_changes: bool) -> None:
+        """Killed at any point it can be repeated: a first plan is there once its state is, and a change is on record
+        before the first file changes.
+        """
+        state: dict[str, Any] = {"frozen": _now(), "rewardrate": __version__, "changes": []}
+        begun = self.frozen()
+        if begun and not self._half(texts):
+            changes = self._changes(plan, texts, accept_changes)
+            state = _read_json(self.path / STATE)
+            state |= {"changes": [*state.get("changes", []), *changes], "sha256": digest(*texts.values())}
+            _write_json(self.path / STATE, state)
+        for name, text in reversed(list(texts.items())):
+            write_file(self.path / name, text)
+        if not begun:
+            _write_json(self.path / STATE, state | {"sha256": digest(*texts.values())})
+
+    def _half(self, texts: Mapping[str, str]) -> bool:
+        """Whether a change to these files was killed before the last of them was written."""
+        return self._digest() != _read_json(self.path / STATE).get("sha256") == digest(*texts.values())
+
+    def _changes(self, plan: ComparisonPlan, texts: Mapping[str, str], accept_changes: bool) -> list[dict[str, Any]]:
+        """What another plan would change of the frozen one; InputError unless that is accepted."""
+        state = _read_json(self.path / STATE) if accept_changes else self.state()
+        edited = state.get("sha256") != self._digest()
+        found = [("sha256", state.get("sha256"), "other files than were frozen")] if edited else []
+        found += _differences(self.plan(), self._recipes(), plan, {name: texts[name] for name in texts if name != PLAN})
+        if found and not accept_changes:
+            name, was, new = found[0]
+            rule = f"the plan in {self.path} was frozen on {state['frozen']} with {was!r}"
+            raise InputError(name, new, rule, "use another --out, or --accept-changes: then it is a deviation")
+        return [{"setting": name, "was": was, "now": new, "on": _now()} for name, was, new in found]
 
     def state(self) -> dict[str, Any]:
         """SHA-256 of the plan, when it was frozen, and the changes since; InputError where the files do not match."""
         found = _read_json(self.path / STATE)
-        if found.get("sha256") != digest(self.plan(), self.recipe()):
-            rule = f"{PLAN} or {RECIPE} in {self.path} was edited after it was frozen"
-            raise InputError("sha256", found.get("sha256"), rule, "restore it from a copy")
+        if found.get("sha256") != self._digest():
+            rule = f"{PLAN} or a recipe in {self.path} was edited after it was frozen"
+            remedy = "restore it from a copy, or --accept-changes: then it is a deviation"
+            raise InputError("sha256", found.get("sha256"), rule, remedy)
         return found
 
     def plan(self) -> ComparisonPlan:
         """The frozen plan."""
         return config.build(ComparisonPlan, config.read_toml(self.path / PLAN))
 
-    def recipe(self) -> str:
-        """The resolved recipe, as TOML."""
-        config.read_toml(self.path / RECIPE)
-        return (self.path / RECIPE).read_text(encoding="utf-8")
+    def recipe(self, arm: str = "") -> str:
+        """The resolved recipe of an arm's runs, as TOML; that of all runs unless it has settings of its own."""
+        return _read_toml_text(self.path / self.recipe_name(arm))
 
-    def settings(self) -> dict[str, Any]:
-        """The resolved recipe as dotted keys."""
-        return config.leaves(tomllib.loads(self.recipe()))
+    def recipe_name(self, arm: str) -> str:
+        """The file that `recipe` reads."""
+        return recipe_file(arm) if arm in {one.name for one in self.plan().of_variants} else RECIPE
+
+    def settings(self, arm: str = "") -> dict[str, Any]:
+        """The resolved recipe of an arm's runs as dotted keys."""
+        return config.leaves(tomllib.loads(self.recipe(arm)))
+
+    def _recipes(self) -> dict[str, str]:
+        """File name -> text of every recipe."""
+        names = [RECIPE, *(recipe_file(one.name) for one in self.plan().of_variants)]
+        return {name: _read_toml_text(self.path / name) for name in names}
+
+    def _digest(self) -> str:
+        return digest(_read_toml_text(self.path / PLAN), *self._recipes().values())
 
     def block(self, block: TaskBlock) -> Path:
         """The folder of a block."""
         return self.path / block.name
+
+    def run(self, block: TaskBlock, arm: str) -> Path:
+        """The run folder of an arm."""
+        return self.block(block) / run_name(self.plan(), arm)
 
     def notes(self, block: TaskBlock) -> dict[str, dict[str, Any]]:
         """Arm -> its plan, start and sittings; empty for a block that was not begun."""
@@ -205,17 +298,43 @@ class ComparisonFolder:
         _write_json(self.block(block) / BLOCK, {"task": block.task, "seed": block.seed, "runs": runs})
 
 
+def run_name(plan: ComparisonPlan, arm: str) -> str:
+    """Of an arm's run folder in its block: the arm, in a folder of its name where it has settings of its own."""
+    known = plan.variant(arm)
+    return arm if known.name == known.arm else f"{arm}/{known.arm}"
+
+
+def recipe_file(name: str) -> str:
+    """Name of the file that holds the recipe of an arm with settings of its own."""
+    return f"recipe-{name}.toml"
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def _differences(
-    was: ComparisonPlan, was_recipe: str, now: ComparisonPlan, now_recipe: str
+    was: ComparisonPlan, old_recipes: Mapping[str, str], now: ComparisonPlan, new_recipes: Mapping[str, str]
 ) -> list[tuple[str, Any, Any]]:
-    """Setting, old and new value; what only the resolved recipe shows is named as a setting of the recipe."""
+    """Setting, old and new value; what only a resolved recipe shows is named as a setting of that recipe."""
+    pairs = [("", config.leaves(asdict(was)), config.leaves(asdict(now)))]
+    for name in old_recipes.keys() & new_recipes.keys():  # one that came or went is a change of the plan's variants
+        old, new = (config.leaves(tomllib.loads(recipes[name])) for recipes in (old_recipes, new_recipes))
+        pairs.append((f"{name.removesuffix('.toml')}: ", old, new))
     found = []
-    olds = (config.leaves(asdict(was)), config.leaves(tomllib.loads(was_recipe)))
-    news = (config.leaves(asdict(now)), config.leaves(tomllib.loads(now_recipe)))
-    for old, new, where in zip(olds, news, ("", "recipe: "), strict=True):
+    for where, old, new in sorted(pairs, key=lambda pair: pair[0]):
         names = sorted(old.keys() | new.keys())
         found += [(f"{where}{name}", old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
     return found
+
+
+def _read_toml_text(path: Path) -> str:
+    """The text of a file that is TOML."""
+    if not path.exists():
+        rule = "it belongs to the frozen plan, and is not there"
+        raise InputError("file", str(path), rule, "copy it from where the plan was frozen")
+    config.read_toml(path)
+    return path.read_text(encoding="utf-8")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

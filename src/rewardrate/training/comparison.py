@@ -14,7 +14,7 @@ from rewardrate import config
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.policies.settings import SHIPPED
 from rewardrate.runlog import RunLog
-from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, TaskBlock
+from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, TaskBlock, run_name
 from rewardrate.sandbox import cores
 from rewardrate.training.recipe import ArmName, Recipe
 
@@ -29,6 +29,8 @@ OWN = {
     "policy.name": "start.name",
 }
 "Setting of the recipe -> the key of the plan that says it."
+ALIKE = ("batch", "budget.", "sandbox.", "environment.")
+"Settings that are the same for all arms of a comparison: what is attempted, how it is timed, and what T is."
 
 
 def example() -> ComparisonPlan:
@@ -44,19 +46,47 @@ def example() -> ComparisonPlan:
 
 def resolve(plan: ComparisonPlan) -> Recipe:
     """The recipe of the plan's runs: that of the first task and seed. InputError for what cannot be run."""
-    for arm in plan.arms:
-        if arm not in ARMS:
-            raise InputError("arms", arm, "there is no such arm", did_you_mean(arm, ARMS))
-    for setting in plan.settings:
-        name = config.parse_override(setting)[0]
-        if name in OWN:
-            raise InputError("settings", setting, "the plan has a key of its own for it", f"set {OWN[name]}")
-    first = [*plan.settings, f"task={json.dumps(plan.tasks[0], ensure_ascii=False)}", f"seed={plan.seeds[0]}"]
-    given = [*first, f"budget.script_seconds={plan.script_seconds!r}"]
-    recipe = config.load(Recipe, config.find_recipe(plan.recipe), given).with_arm("rpg")
+    return recipes(plan)[""]
+
+
+def recipes(plan: ComparisonPlan) -> dict[str, Recipe]:
+    """The recipe of the plan's runs, under "", and of every arm with settings of its own by its name."""
+    for arm in map(plan.variant, plan.arms):
+        if arm.arm not in ARMS:
+            near = did_you_mean(arm.arm, [*ARMS, *(one.name for one in plan.of_variants)])
+            raise InputError("arms" if arm.name == arm.arm else "variants", arm.arm, "there is no such arm", near)
+        if arm.settings and arm.name in ARMS:
+            raise InputError("variants", arm.name, "that is an arm without settings of its own", "choose another name")
+        for setting in arm.settings:
+            if config.parse_override(setting)[0].startswith(ALIKE):
+                rule = "it is the same for all arms, else they cannot be compared"
+                raise InputError("variants", setting, rule, "set it in settings")
+    found = {
+        arm: _recipe(plan, own) for arm, own in [("", ()), *((one.name, one.settings) for one in plan.of_variants)]
+    }
+    recipe = found[""]
     if recipe.policy.kind != "model" and (plan.start.kind != "model" or plan.start.name):
         raise InputError("start", plan.start.kind, "a policy behind an endpoint has no weights", "leave it out")
-    return recipe
+    return found
+
+
+def _recipe(plan: ComparisonPlan, own: Sequence[str]) -> Recipe:
+    for setting in (*plan.settings, *own):
+        name = config.parse_override(setting)[0]
+        if name in OWN:
+            where = "variants" if setting in own else "settings"
+            raise InputError(where, setting, "the plan has a key of its own for it", f"set {OWN[name]}")
+    first = [*plan.settings, *own, f"task={json.dumps(plan.tasks[0], ensure_ascii=False)}", f"seed={plan.seeds[0]}"]
+    given = [*first, f"budget.script_seconds={plan.script_seconds!r}"]
+    return config.load(Recipe, config.find_recipe(plan.recipe), given).with_arm("rpg")
+
+
+def freeze(folder: ComparisonFolder, plan: ComparisonPlan, *, accept_changes: bool = False) -> dict[str, Recipe]:
+    """Freeze a plan with its recipes, which are given back (`recipes`)."""
+    found = recipes(plan)
+    texts = {name: config.dumps(recipe) for name, recipe in found.items()}
+    folder.freeze(plan, texts.pop(""), texts, accept_changes=accept_changes)
+    return found
 
 
 def settings_of(plan: ComparisonPlan, recipe: Recipe, folder: Path) -> tuple[str, ...]:
@@ -109,11 +139,15 @@ def side_by_side(recipe: Recipe, jobs: int | None, script_cores: int) -> tuple[i
     return jobs or most, recipe.sandbox.slots
 
 
-def check(recipe: Recipe, tasks: Iterable[str], jobs: int | None) -> None:
-    """InputError for a task that is not there, or more runs at once than this machine has cores for.
+def check(recipe: Recipe, tasks: Iterable[str], jobs: int | None, start: str | None = None) -> None:
+    """InputError for a task or a start that is not there, or more runs at once than this machine has cores for.
 
     Data of the tasks is prepared.
     """
+    if start is not None and recipe.policy.kind == "model":
+        from rewardrate.policies.models import locate
+
+        locate(start or recipe.policy.name)
     for task in dict.fromkeys(tasks):
         setup = recipe.environment.setup(task, recipe.sandbox.clock)
         side_by_side(recipe, jobs, setup.cores)
@@ -134,7 +168,7 @@ class RunTimes:
     def look(self, block: TaskBlock, arm: str) -> float:
         """Read what a run has used; its share of the budget. A log that cannot be read this moment changes nothing."""
         with contextlib.suppress(InputError):
-            self.seen[block, arm] = used(self.folder.block(block) / arm)
+            self.seen[block, arm] = used(self.folder.path / block.name / run_name(self.plan, arm))
         return min(1.0, self.seen[block, arm][0] / self.plan.script_seconds)
 
     def complete(self, block: TaskBlock) -> bool:

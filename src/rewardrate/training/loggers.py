@@ -264,9 +264,9 @@ def curves(row: StepRow, attempts: Sequence[AttemptRow]) -> dict[str, float]:
     numbers["budget/script_seconds"] = row.script_seconds
     numbers["attempts/valid_share"] = len(valid) / len(attempts) if attempts else 0.0
     if valid:
-        numbers["attempts/reward"] = fmean(attempt.reward for attempt in valid)
         numbers["attempts/best_reward"] = max(attempt.reward for attempt in valid)
-    if charged:
+    if charged:  # one set of attempts for all means: a failure has reward 0 and its seconds
+        numbers["attempts/reward"] = fmean(attempt.reward if attempt.valid else 0.0 for attempt in charged)
         numbers["attempts/seconds"] = fmean(attempt.seconds for attempt in charged)
         numbers["attempts/relative_reward"] = fmean(attempt.relative_reward or 0.0 for attempt in charged)
     numbers |= {f"learner/{name}": float(value) for name, value in row.metrics.items() if value is not None}

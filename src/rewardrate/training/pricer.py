@@ -53,7 +53,7 @@ class Priced:
         for name, rows in (
             ("priced_reward", [reward for reward in self.rewards if reward is not None]),
             ("seconds", [outcome.seconds for outcome in charged]),
-            ("reward", [outcome.reward for outcome in valid]),
+            ("reward", [outcome.reward if outcome.valid else 0.0 for outcome in charged]),
         ):
             if rows:
                 found[name] = sum(rows) / len(rows)

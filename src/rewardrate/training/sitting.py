@@ -21,7 +21,7 @@ from typing import Any
 
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.runlog import RunLog
-from rewardrate.runlog.comparison import RECIPE, ComparisonFolder, PretrainedStart, TaskBlock
+from rewardrate.runlog.comparison import ComparisonFolder, PretrainedStart, TaskBlock
 from rewardrate.runlog.folder import WriterLock, write_file
 from rewardrate.sandbox.box import kernel
 from rewardrate.training.comparison import RunTimes, fitting, makespan, settings_of, side_by_side, start_digest
@@ -49,20 +49,17 @@ class _Running:
     block: TaskBlock
     arm: str
     process: subprocess.Popen[bytes]
-    expected: float
-    began: float
 
     @property
     def name(self) -> str:
         return f"{self.block} {self.arm}"
 
-    @property
-    def left(self) -> float:
-        return max(0.0, self.expected - (time.monotonic() - self.began))
-
 
 class Sitting:
-    """Works through blocks, `jobs` runs side by side; with `seconds`, no block begins that would not end in time."""
+    """Works through blocks, `jobs` runs side by side; with `seconds`, no block begins that would not end in time.
+
+    That is judged anew while runs are under way: before the first step the pace is a guess.
+    """
 
     def __init__(
         self,
@@ -105,6 +102,8 @@ class Sitting:
                     self.say("the time of this sitting is over")
                     break
                 if not self.running:
+                    for block in waiting:
+                        self.say(f"{block} would not end in this sitting: not begun")
                     break
                 time.sleep(POLL_SECONDS)
                 self._collect()
@@ -126,34 +125,39 @@ class Sitting:
         """Take up runs while there are free places; a whole block is queued, or none of it."""
         while len(self.running) < self.width and time.monotonic() < self.ends:
             if not self._queue and waiting:
-                runs = [self.times.run(waiting[0], arm) for arm in self._todo(waiting[0])]
-                busy = [one.left for one in self.running]
-                if not fitting([runs], self.width, self.ends - time.monotonic(), busy):
-                    self.say(f"{waiting[0]} would not end in this sitting: not begun")
-                    waiting.clear()
-                elif len(self.failures) >= len(self.plan.arms):
+                todo = [(waiting[0], arm) for arm in self._todo(waiting[0])]
+                runs = [self.times.run(*one) for one in todo]
+                if len(self.failures) >= len(self.plan.arms):
                     self.say(f"{len(self.failures)} runs failed: no further block is begun")
                     waiting.clear()
+                elif fitting([runs], self.width, self.ends - time.monotonic(), self._busy()):
+                    waiting.popleft()
+                    self._queue.extend(todo)
                 else:
-                    block = waiting.popleft()
-                    self._queue.extend((block, arm) for arm in self._todo(block))
+                    return  # as far as the pace so far says: the runs under way may show a better one
             if not self._queue:
                 return
             self._run(*self._queue.popleft())
+
+    def _busy(self) -> list[float]:
+        """Seconds that each run under way will still take."""
+        return [self.times.run(one.block, one.arm) for one in self.running]
 
     # ---- processes
 
     def _run(self, block: TaskBlock, arm: str) -> None:
         """Begin one run; its block says from which start and in which sitting."""
-        notes = self.folder.notes(block).get(arm, {"plan": self.sha256, "start": self.digest, "sittings": []})
+        place, run = self.folder.block(block), self.folder.run(block, arm)
+        fresh = {"plan": self.sha256, "start": self.digest, "sittings": []}
+        notes = self.folder.notes(block).get(arm, fresh) if RunLog.exists(run) else fresh  # it may never have begun
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         sitting = {"began": now, "seconds": self.seconds, "side_by_side": self.width, "slots": self.slots}
         self.folder.note(block, arm, notes | {"sittings": [*notes["sittings"], sitting], "ended": False})
-        place = self.folder.block(block)
-        words = ["train", str(self.folder.path / RECIPE), "--arm", arm, "--seed", str(block.seed), "--out", str(place)]
+        words = ["train", str(self.folder.path / self.folder.recipe_name(arm)), "--arm", run.name]
+        words += ["--seed", str(block.seed), "--out", str(run.parent)]
         words += _sets([f"task={json.dumps(block.task, ensure_ascii=False)}", *self.given])
         process = _spawn(words, place / f"{arm}.log")
-        self.running.append(_Running(block, arm, process, self.times.run(block, arm), time.monotonic()))
+        self.running.append(_Running(block, arm, process))
 
     def _collect(self) -> None:
         """Runs whose process has ended."""
@@ -191,8 +195,7 @@ class Sitting:
         shares = tuple((one.name, self.times.look(one.block, one.arm)) for one in self.running)
         runs = [self.times.run(*one) for one in self._queue]
         runs += [self.times.run(block, arm) for block in waiting for arm in self.plan.order(block)]
-        busy = [self.times.run(one.block, one.arm) for one in self.running]
-        left = min(makespan(runs, self.width, busy), self.ends - time.monotonic())
+        left = min(makespan(runs, self.width, self._busy()), self.ends - time.monotonic())
         complete = sum(map(self.times.complete, self.plan.blocks))
         self.on_progress(SittingProgress(complete, len(self.plan.blocks), shares, left))
         self._looked = time.monotonic()
@@ -220,12 +223,12 @@ class Sitting:
 
     def _check_start(self, block: TaskBlock) -> None:
         """Refuse to resume a block from another start than it began with: its arms could not be compared."""
-        notes, place = self.folder.notes(block), self.folder.block(block)
+        notes = self.folder.notes(block)
         for arm in self.plan.arms:
             known = str(notes.get(arm, {}).get("start", "a start that nobody noted"))
-            if known != self.digest and (arm in notes or RunLog.exists(place / arm)):
+            if known != self.digest and RunLog.exists(self.folder.run(block, arm)):
                 rule = f"{arm} of block {block} was begun from {known[:25]}"
-                remedy = f"bring that start back, or move {place} away: the block is then made anew"
+                remedy = f"bring that start back, or move {self.folder.block(block)} away: the block is then made anew"
                 raise InputError("start", self.digest[:12], rule, remedy)
 
 
