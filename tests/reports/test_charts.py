@@ -111,6 +111,11 @@ def test_health_is_drawn_for_what_the_learner_wrote(experiment, tmp_path):
     assert room.health(experiments([read(silent)])[0]) == []
 
 
+def test_what_cannot_be_negative_is_drawn_from_0(experiment):
+    ranges = {one.name.removeprefix("health-"): one.y_range for one in room.health(experiment)}
+    assert {name for name, limits in ranges.items() if limits == (0, None)} == {"entropy", "clip_share", "value_loss"}
+
+
 def test_more_dots_than_can_be_told_apart_are_thinned_out_and_the_front_is_kept(experiment, monkeypatch):
     monkeypatch.setattr(room, "POINTS", 10)
     chart = room.attempts(experiment, "rpg")

@@ -291,6 +291,7 @@ def health(experiment: Experiment) -> list[Chart]:
                     x="step",
                     y=title,
                     lines=tuple(lines),
+                    y_range=(None, None) if key == "kl" else (0, None),  # the estimate of a KL may be below 0
                     small=True,
                 )
             )
