@@ -1,8 +1,13 @@
 """Mistakes are told in one line: field, value, what is allowed, remedy."""
 
 import pickle
+import re
+import tomllib
+from pathlib import Path
 
-from rewardrate.errors import InfrastructureError, InputError, MissingExtra, did_you_mean
+from rewardrate.errors import EXTRAS, InfrastructureError, InputError, MissingExtra, did_you_mean, missing_extra
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_an_error_names_field_value_rule_and_remedy_in_one_line():
@@ -36,3 +41,17 @@ def test_a_failure_outside_is_neither_a_mistake_nor_a_missing_part():
 
 def test_a_missing_extra_says_the_command_that_adds_it():
     assert "pip install 'rewardrate[agent]'" in str(MissingExtra("rates.Neural", "torch", "agent"))
+
+
+def test_every_module_that_an_extra_is_named_for_is_brought_by_that_extra():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    names = {"sklearn": "scikit-learn", "stable_baselines3": "stable-baselines3", "yaml": "pyyaml"}
+    for module, extra in EXTRAS.items():
+        brought = [re.match(r"[\w-]+", line)[0] for line in extras[extra]]
+        assert names.get(module, module) in brought, module
+
+
+def test_only_a_module_of_an_extra_is_told_as_one():
+    assert missing_extra("plan", ModuleNotFoundError("no", name="transformers.utils")).extra == "agent"
+    assert missing_extra("plan", ModuleNotFoundError("no", name="of_a_user")) is None
+    assert missing_extra("plan", ModuleNotFoundError("no")) is None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rewardrate.cli.main import VERBS, main
+from rewardrate.errors import EXTRAS
 from rewardrate.sandbox.runner import isolation
 
 ROOT = Path(__file__).parent.parent
@@ -48,6 +49,26 @@ def test_the_python_of_a_page_runs_from_top_to_bottom_in_an_empty_folder_and_pri
     assert done.returncode == 0, done.stderr
     for output in blocks(page, "text"):
         assert output in done.stdout
+
+
+@pytest.mark.parametrize("page", [README, TUTORIAL[0]], ids=lambda path: path.name)
+def test_the_first_programs_need_no_extra(page, tmp_path):
+    light = f"import sys; sys.modules.update(dict.fromkeys({list(EXTRAS)}))\n"  # as if none were installed
+    code = light + "\n".join(blocks(page, "python"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_plan_that_the_tutorial_writes_is_one_that_can_be_run(tmp_path, monkeypatch, capsys):
+    """`compare --dry-run > plan.toml`, then `compare plan.toml`, here without training."""
+    monkeypatch.chdir(tmp_path)
+    (page,) = [path for path in TUTORIAL if path.name.startswith("5-")]
+    first, second = [shlex.split(line) for line in typed(page) if line.startswith("rewardrate compare")]
+    place = first.index(">")
+    assert main(first[1:place]) == 0
+    (tmp_path / first[place + 1]).write_text(capsys.readouterr().out)
+    assert main([*second[1:], "--dry-run"]) == 0
+    assert "SHA-256" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("page", [README, *TUTORIAL], ids=lambda path: path.name)

@@ -51,10 +51,14 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _LAZY[name]
-    value = (
-        importlib.import_module(f"{__name__}.{name}") if home is None else getattr(importlib.import_module(home), name)
-    )
+    home = _LAZY[name] or f"{__name__}.{name}"
+    try:
+        module = importlib.import_module(home)
+    except ModuleNotFoundError as error:
+        from rewardrate.errors import missing_extra
+
+        raise missing_extra(f"{__name__}.{name}", error) or error from None
+    value = module if _LAZY[name] is None else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -44,6 +44,14 @@ class InfrastructureError(RuntimeError):
     """
 
 
+EXTRAS = {  # module -> extra that brings it, where the module alone says which one
+    "accelerate": "agent", "gguf": "agent", "gymnasium": "gym", "matplotlib": "report", "numba": "bandit",
+    "pandas": "agent", "peft": "agent", "ray": "ray", "safetensors": "agent", "sklearn": "agent",
+    "stable_baselines3": "gym", "tokenizers": "agent", "torch": "agent", "transformers": "agent", "trl": "trl",
+    "verl": "verl", "vllm": "vllm", "yaml": "agent",
+}  # fmt: skip
+
+
 class MissingExtra(ImportError):
     """A part of the package needs another one that the light core install does not bring."""
 
@@ -56,3 +64,9 @@ class MissingExtra(ImportError):
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str, str]]:
         return (type(self), (self.what, self.package, self.extra))
+
+
+def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
+    """The extra whose absence an import ran into; None if no extra of ours brings that module."""
+    package = (error.name or "").partition(".")[0]
+    return MissingExtra(what, package, EXTRAS[package]) if package in EXTRAS else None

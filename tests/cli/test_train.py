@@ -118,6 +118,16 @@ def test_a_dry_run_names_a_logger_that_is_not_installed(capsys, monkeypatch):
     assert 'loggers = ["wandb"]' in out
 
 
+def test_a_dry_run_notes_a_gpu_that_is_not_here(capsys):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert main(["train", "gpu", "--dry-run"]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("note: policy.device = 'cuda': no NVIDIA GPU is usable here; ")
+    assert 'device = "cuda"' in out
+
+
 @pytest.mark.parametrize("name", ["gpu", "mle-bench-paper", "nanogpt-paper"])
 def test_a_recipe_for_a_gpu_says_so_before_it_asks_anyone_for_a_model(name):
     torch = pytest.importorskip("torch")

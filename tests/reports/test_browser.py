@@ -161,6 +161,19 @@ def test_no_page_scrolls_sideways_on_a_phone(demo, many, tmp_path, look, scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.parametrize("width", [1280, 360])
+def test_long_numbers_of_both_arms_stay_inside_their_tile(tmp_path, look, width):
+    def slow(_, fields):
+        return fields | {"seconds": 5000 + 300 * fields["seconds"]}
+
+    for arm in ("rpg", "vanilla"):
+        made_run.make(tmp_path / arm, arm=arm, steps=3, batch=4, spoil=slow, fast=True)
+    page = look(pages.write(tmp_path).as_uri(), width=width, height=740)
+    inside = "tile => [...tile.querySelectorAll('b, i, span')].every(one => one.getBoundingClientRect().right <= tile.getBoundingClientRect().right)"
+    assert [tile.evaluate(inside) for tile in page.query_selector_all(".tile")] == [True] * 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_light_and_dark_follow_the_system_and_the_button(demo, look):
     brightness = (
         "getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + +b, 0)"

@@ -38,6 +38,12 @@ def test_reward_is_the_mean_of_a_steps_valid_attempts_before_time_is_charged(exp
     assert any(row.relative_reward != row.reward for row in rows)
 
 
+def test_rewards_far_above_0_are_not_drawn_as_one_flat_line(experiment, tmp_path):
+    assert room.reward(experiment).y_range == (0, None)
+    far = made_run.make(tmp_path, spoil=lambda _, one: one | {"reward": 7 + 0.1 * one["reward"]}, fast=True)
+    assert room.reward(experiments(find(far))[0]).y_range == (None, None)
+
+
 def test_small_charts_of_steps_name_their_task(experiment):
     names = [chart.title for chart in room.over_steps(experiment, small=True)]
     assert all(name.startswith(f"{experiment.task}: ") for name in names)
@@ -103,6 +109,11 @@ def test_health_is_drawn_for_what_the_learner_wrote(experiment, tmp_path):
     assert [chart.name for chart in room.health(experiment)] == [f"health-{key}" for key in room.HEALTH]
     silent = made_run.make(tmp_path / "run", steps=2, batch=2, learner=False)
     assert room.health(experiments([read(silent)])[0]) == []
+
+
+def test_what_cannot_be_negative_is_drawn_from_0(experiment):
+    ranges = {one.name.removeprefix("health-"): one.y_range for one in room.health(experiment)}
+    assert {name for name, limits in ranges.items() if limits == (0, None)} == {"entropy", "clip_share", "value_loss"}
 
 
 def test_more_dots_than_can_be_told_apart_are_thinned_out_and_the_front_is_kept(experiment, monkeypatch):

@@ -69,7 +69,12 @@ def test_several_tasks_are_counted_with_a_sign_test(many):
     ahead = sum(one.efficiency()["reward_per_second"].difference.value > 0 for one in found)
     assert f"rpg is ahead on {ahead} of 3 tasks" in first
     assert "sign test p = " in second
-    assert third == "3 tasks, 2 seeds of each arm."
+    assert third == "No difference between the arms is established (3 tasks, 2 seeds of each arm, sign tests at 5 %)."
+
+
+@pytest.mark.parametrize(("ahead", "behind", "sign"), [(7, 0, 1), (0, 7, -1), (5, 2, 0), (3, 0, 0)])
+def test_over_tasks_an_arm_is_ahead_where_a_sign_test_says_so(ahead, behind, sign):
+    assert headline._sign([paired(*MORE)] * ahead + [paired(*LESS)] * behind) == sign
 
 
 def test_the_sign_test_is_the_binomial_one():

@@ -273,6 +273,15 @@ def test_failures_of_the_sandbox_infinite_scores_and_one_step_give_a_page(tmp_pa
     assert "NaN" not in text.split("<script>")[0]
 
 
+def test_after_one_step_no_line_is_drawn_through_one_point(tmp_path):
+    for arm in ("rpg", "vanilla"):
+        made_run.make(tmp_path / "one" / arm, arm=arm, steps=1, batch=3, fast=True)
+    text = page.write(tmp_path / "one").read_text()
+    assert "After one step there is nothing to draw over steps yet" in text
+    assert not {"rate", "steps", "learning"} & set(re.findall(r'<section id="(\w+)"', text))
+    assert "After one step" not in page.write(made_run.make(tmp_path / "two", steps=2, batch=3, fast=True)).read_text()
+
+
 def test_a_run_with_only_failures_of_the_sandbox_gives_a_page(tmp_path):
     def ours(_, fields):
         return fields | {"status": "sandbox-failure", "valid": False, "reward": 0.0, "score": None, "seconds": 0.1}

@@ -43,13 +43,15 @@ def test_the_first_screen_answers_whether_pricing_time_was_worth_it(both):
     verdict = re.search(r'<p class="verdict"><strong>(.*?)</strong>(.*?)</p>', shown)
     assert verdict[1].endswith(".")
     assert verdict[2].count("; n = 1 seed of 8 chains.") == 2, "both sentences say what they rest on"
-    tiles = re.findall(r'<div class="tile"><strong><b class="rpg">(.*?)</b>.*?<b class="vanilla">(.*?)</b>', shown)
+    arms = r'<b class="rpg">([^<]*)<i>rpg</i></b><b class="vanilla">([^<]*)<i>vanilla</i></b>'
+    tiles = re.findall(rf'<div class="tile"><strong class="duel">{arms}', shown)
     rate, seconds, held, wall = tiles
     found = one.efficiency()
     assert rate == tuple(f"{getattr(found['reward_per_second'], arm).value:.3f}" for arm in ("rpg", "vanilla"))
     assert seconds == tuple(f"{getattr(found['seconds_per_attempt'], arm).value:.2f}" for arm in ("rpg", "vanilla"))
     assert held == ("0.900", "0.900")
-    assert wall == ("18 s", "18 s")
+    assert wall == ("18", "18")
+    assert "seconds of wall time for training" in shown
     saves = found["seconds_per_attempt"].difference.sign != 0
     assert ("rpg saves" in shown or "rpg costs" in shown) == saves, "nothing is saved that an interval does not show"
 
@@ -62,9 +64,9 @@ def test_the_words_of_the_page_are_one_click_away(both):
 
 def test_a_percentage_is_large_only_where_its_interval_excludes_0():
     assert _percent(Interval(18.3, 2.0, 40.0)) == "+18.3 %"
-    assert _percent(Interval(18.3, -2.0, 40.0)) == "not shown"
-    assert _percent(Interval(18.3, None, None)) == "not shown"
-    assert _percent(Interval(None, None, None)) == "not shown"
+    assert _percent(Interval(18.3, -2.0, 40.0)) == "none shown"
+    assert _percent(Interval(18.3, None, None)) == "none shown"
+    assert _percent(Interval(None, None, None)) == "none shown"
 
 
 def test_difference_and_improvement_have_one_sign_also_where_lower_is_better(tmp_path):

@@ -49,3 +49,10 @@ def test_what_is_no_run_is_told_in_one_line(tmp_path):
     RunLog.create(tmp_path / "run", "seed = ", {}).close()
     with pytest.raises(InputError, match=r"its config\.toml is no TOML"):
         rewardrate.load_run(tmp_path / "run")
+
+
+def test_a_folder_of_runs_is_not_a_run_and_its_runs_are_named(tmp_path):
+    for arm in ("rpg", "vanilla"):
+        RunLog.create(tmp_path / "demo" / arm, "", {}).close()
+    with pytest.raises(InputError, match=r"it is a folder of runs: rpg, vanilla; give one of them: .*demo.rpg"):
+        rewardrate.load_run(tmp_path / "demo")

@@ -64,13 +64,19 @@ def _doctor(args: argparse.Namespace) -> int:
     print(table(["what", "here"], rows))
     print()
     extras = found["extras"]
-    print(table(["extra", "for", "state"], [[e["extra"], e["purpose"], e["state"]] for e in extras]))
+    print(table(["extra", "for", "state"], [[e["extra"], e["purpose"], _shown(e)] for e in extras]))
     missing = [extra for extra in extras if extra["missing"]]
     if missing:
         print("\nto add a missing part:")
         for extra in missing:
             print(f"  {extra['command']}")
     return 0
+
+
+def _shown(extra: dict[str, Any]) -> str:
+    """The state of an extra in a few words: pip has the whole list, and so has --json."""
+    missing = extra["missing"]
+    return f"missing {', '.join(missing[:2])}, {len(missing) - 2} more" if missing[3:] else str(extra["state"])
 
 
 OWN_ENVIRONMENT = {"vllm": "agent,vllm", "verl": "verl"}  # they pin versions that others of ours do not meet

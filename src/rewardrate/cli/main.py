@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rewardrate import __version__
 from rewardrate.cli.terminal import harmless
-from rewardrate.errors import InfrastructureError, InputError, MissingExtra, did_you_mean
+from rewardrate.errors import InfrastructureError, InputError, MissingExtra, did_you_mean, missing_extra
 
 # Verb -> what it is for. Each lives in cli/<verb>.py and is imported only when asked for.
 VERBS = {
@@ -65,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except (InputError, MissingExtra) as error:
         return _fail(str(error))
+    except ModuleNotFoundError as error:
+        found = missing_extra(f"rewardrate {arguments[0]}", error)
+        if found is None:
+            raise
+        return _fail(str(found))
     except KeyboardInterrupt:
         print("rewardrate: interrupted", file=sys.stderr)
         return 130

@@ -12,6 +12,7 @@ from typing import Any
 from rewardrate.cli.parser import Command, Parser, load_recipe, overrides_of
 from rewardrate.cli.run_view import RunView
 from rewardrate.cli.terminal import Live, table
+from rewardrate.errors import InputError
 
 DETAILS = """\
 Trains a language model on a machine-learning task: it proposes scripts, the sandbox runs and times them, the grader
@@ -90,14 +91,19 @@ def _recipe(args: argparse.Namespace) -> Any:
 
 
 def _dry_run(args: argparse.Namespace) -> int:
-    """The settings, once it is known that the task is there; a note for a logger that is not."""
+    """The settings, once it is known that the task is there; a note for a logger or a GPU that is not."""
     from rewardrate import config
+    from rewardrate.policies.models import usable_device
     from rewardrate.training.loggers import absent
 
     recipe = _recipe(args)
     recipe.environment.check(recipe.task)
     for line in absent(recipe.loggers):
         print(f"note: {line}", file=sys.stderr)
+    try:
+        usable_device(getattr(recipe.policy, "device", "auto"))
+    except InputError as error:  # the recipe may be meant for another machine
+        print(f"note: policy.{error}", file=sys.stderr)
     print(config.dumps(recipe, explain=True), end="")
     return 0
 

@@ -83,7 +83,7 @@ def load_model(name: str, *, device: str = "auto", lora: LoraSettings | None = N
     Raises InputError for a name that leads nowhere, for weights that are pickled (they could run code) and for models
     that bring code of their own; MissingExtra when GGUF or LoRA needs a package that is not here.
     """
-    place = torch.device(_device(device))
+    place = torch.device(usable_device(device))
     source, file = locate(name)
     frozen_half = lora is not None and place.type == "cuda"
     with quiet():
@@ -209,7 +209,8 @@ def add_lora(model: Any, settings: LoraSettings) -> Any:
         return get_peft_model(model, config)
 
 
-def _device(device: str) -> str:
+def usable_device(device: str) -> str:
+    """cpu, cuda or cuda:N; InputError where it is none of them, or a GPU that is not here."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):

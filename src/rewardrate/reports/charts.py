@@ -179,7 +179,10 @@ def reward(experiment: Experiment, *, small: bool = False) -> Chart:
     lines = _over_steps(experiment, lambda rows: _mean_of([row.reward for row in rows if row.valid]))
     caption = "Mean over the valid attempts of each step, before their time is charged. A gap: no valid attempt."
     title = _titled(experiment, "Reward of a valid attempt", small)
-    return Chart("reward", title, caption, x="step", y="reward", lines=lines, y_range=(0, None), small=small)
+    values = np.concatenate([line.y[np.isfinite(line.y)] for line in lines])
+    high = values.size and values.min() > 0.9 * values.max()  # a race's: from 0 up they would be one flat line
+    y_range = (None, None) if high else (0, None)
+    return Chart("reward", title, caption, x="step", y="reward", lines=lines, y_range=y_range, small=small)
 
 
 def valid_share(experiment: Experiment, *, small: bool = False) -> Chart:
@@ -288,6 +291,7 @@ def health(experiment: Experiment) -> list[Chart]:
                     x="step",
                     y=title,
                     lines=tuple(lines),
+                    y_range=(None, None) if key == "kl" else (0, None),  # the estimate of a KL may be below 0
                     small=True,
                 )
             )

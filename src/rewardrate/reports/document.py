@@ -18,6 +18,7 @@ from typing import Any
 SCRIPTS = ("ground.js", "charts.js", "diff.js", "lineage.js", "attempt.js", "start.js")
 
 
+WORDY = 24  # characters of a cell that may break over several lines
 _CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(127, 160)], "\ufffd")
 
 
@@ -82,6 +83,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence
 
     def line(tag: str, cells: Sequence[str]) -> str:
         kinds = [' class="n"' if place in right else "" for place in range(len(cells))]
+        kinds = [
+            kind or (' class="words"' if len(cell) > WORDY else "") for kind, cell in zip(kinds, cells, strict=True)
+        ]
         return (
             "<tr>"
             + "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
@@ -110,11 +114,15 @@ def tile(value: str, words: str, kind: str = "") -> str:
     return f'<div class="tile {kind}"><strong>{escape(value)}</strong><span>{escape(words)}</span></div>'
 
 
-def duel(words: str, rpg: str, vanilla: str, note: str) -> str:
-    """A tile with a number of each arm, in the arms' colours, and what is known of their difference."""
+def duel(words: str, first: tuple[str, str], second: tuple[str, str], note: str) -> str:
+    """A tile with (arm, number) of two arms, in the arms' colours, and what is known of their difference."""
+    shown = "".join(
+        f'<b class="{kind}">{escape(number)}<i>{escape(arm)}</i></b>'
+        for kind, (arm, number) in (("rpg", first), ("vanilla", second))
+    )
     return (
-        f'<div class="tile"><strong><b class="rpg">{escape(rpg)}</b><i>vs</i><b class="vanilla">{escape(vanilla)}</b>'
-        f"</strong><span>{escape(words)}</span><span>{escape(note)}</span></div>"
+        f'<div class="tile"><strong class="duel">{shown}</strong><span>{escape(words)}</span>'
+        f"<span>{escape(note)}</span></div>"
     )
 
 

@@ -50,23 +50,35 @@ def meaning(per_second: Paired, at_end: Paired, seeds: int) -> str:
 
 
 def many_tasks(experiments: Sequence[Experiment], found: TaskTable) -> list[str]:
-    """The same over the tasks of a table: on how many each arm is ahead, with a sign test."""
+    """The same over the tasks of a table: on how many each arm is ahead, with sign tests, and what that means."""
     names = {row.task for row in found.rows}
     known = [one for one in experiments if one.task in names]
     per_second = [one.efficiency(found.arm)["reward_per_second"] for one in known]
     at_end = [one.compare(arm=found.arm) for one in known]
     seeds = sorted({row.repetitions for row in found.rows})
     count = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seed{'s' * (seeds[0] > 1)}"
+    ends = [both for both in at_end if both is not None]
+    said = VERDICTS[_sign(per_second), _sign(ends)].removesuffix(": both intervals contain 0")
     return [
         f"Reward per second: {_wins(per_second, found.arm)}.",
-        f"Reward at equal time: {_wins([both for both in at_end if both is not None], found.arm)}.",
-        f"{len(found.rows)} tasks, {count} of each arm.",
+        f"Reward at equal time: {_wins(ends, found.arm)}.",
+        f"{said} ({len(found.rows)} tasks, {count} of each arm, sign tests at 5 %).",
     ]
 
 
-def _wins(pairs: Sequence[Paired], arm: str) -> str:
+def _sign(pairs: Sequence[Paired]) -> int:
+    """1 or -1 where an arm is ahead on more tasks than chance explains, else 0."""
+    wins, losses = _ahead(pairs)
+    return (wins > losses) - (wins < losses) if sign_test(wins, losses) < 0.05 else 0
+
+
+def _ahead(pairs: Sequence[Paired]) -> tuple[int, int]:
     values = [pair.difference.value or 0.0 for pair in pairs]
-    wins, losses = sum(value > 0 for value in values), sum(value < 0 for value in values)
+    return sum(value > 0 for value in values), sum(value < 0 for value in values)
+
+
+def _wins(pairs: Sequence[Paired], arm: str) -> str:
+    wins, losses = _ahead(pairs)
     clear = [sum(pair.difference.sign == sign for pair in pairs) for sign in (1, -1)]
     return (
         f"{arm} is ahead on {wins} of {len(pairs)} tasks ({clear[0]} with an interval that excludes 0) and behind on "

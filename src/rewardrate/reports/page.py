@@ -94,6 +94,7 @@ class Builder:
         made = {one.name: one for one in charts.charts(self.experiments[0])}
         budgets = [one for name, one in made.items() if name.startswith("budget-")]
         body = self._switch("budget", budgets, self._draw(made["cumulative"]))
+        first = all(len(run.steps) < 2 for run in self.runs)  # a line through one point says nothing
         groups = {
             "rate": ("Rate", "What a second is worth", ["rate", "seconds"], ""),
             "steps": ("Steps", "What the policy has learnt", ["valid", "reward"], ""),
@@ -101,8 +102,10 @@ class Builder:
             "failures": ("Failures", "What fails, and how", _named(made, "failures-"), ""),
             "learning": ("Learning", "Health of the learner", _named(made, "health-"), " small"),
         }
+        if first:
+            body += '<p class="soft">After one step there is nothing to draw over steps yet: its numbers are above.</p>'
         for key, (short, title, names, kind) in groups.items():
-            if names:
+            if names and not (first and key in ("rate", "steps", "learning")):
                 self.sections[key] = short
                 drawn = "".join(self._draw(made[name]) for name in names)
                 body += f'<section id="{key}"><h2>{title}</h2><div class="charts{kind}">{drawn}</div></section>'

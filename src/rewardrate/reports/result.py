@@ -81,12 +81,15 @@ def _tiles(experiment: Experiment, arm: str) -> list[str]:
     saved = seconds.difference
     known = saved.value is not None and saved.sign
     less = f": {arm} {'saves' if saved.sign < 0 else 'costs'} {abs(saved.value or 0):.2f}" if known else ""
-    wall = [sum(sum(row.phases.values()) for run in side for row in run.steps) for side in zip(*pairs, strict=True)]
+
+    def pair(words: str, ours: str, theirs: str, note: str) -> str:
+        return duel(words, (arm, ours), ("vanilla", theirs), note)
+
     return [
-        duel("reward per second", _number(rate.rpg), _number(rate.vanilla), _sure(rate.difference)),
-        duel(f"seconds per attempt{less}", _number(seconds.rpg, 2), _number(seconds.vanilla, 2), _sure(saved)),
-        duel("held-out reward of the final script", _number(held.rpg), _number(held.vanilla), _sure(held.difference)),
-        duel("wall time of training", duration(wall[0]), duration(wall[1]), "all steps: proposing, scripts, learning"),
+        pair("reward per second", _number(rate.rpg), _number(rate.vanilla), _sure(rate.difference)),
+        pair(f"seconds per attempt{less}", _number(seconds.rpg, 2), _number(seconds.vanilla, 2), _sure(saved)),
+        pair("held-out reward of the final script", _number(held.rpg), _number(held.vanilla), _sure(held.difference)),
+        pair(*_wall_time(pairs), "all steps: proposing, scripts, learning"),
     ]
 
 
@@ -112,6 +115,17 @@ def duration(seconds: float) -> str:
     )
 
 
+def _wall_time(pairs: Sequence[tuple[Run, Run]]) -> tuple[str, str, str]:
+    """The words of a tile and the time of both arms, in a unit in which both are short."""
+    ours, theirs = (
+        sum(sum(row.phases.values()) for run in side for row in run.steps) for side in zip(*pairs, strict=True)
+    )
+    longest = max(ours, theirs)
+    unit, name = (1, "seconds") if longest < 100 else (60, "minutes") if longest < 6000 else (3600, "hours")
+    found = [f"{one / unit:.{0 if unit == 1 else 1}f}" if one > 0 else "-" for one in (ours, theirs)]
+    return f"{name} of wall time for training", found[0], found[1]
+
+
 def _cells(pair: Paired) -> list[str]:
     change = pair.advantage if isinstance(pair, Comparison) else pair.difference
     return [*(tables.interval(part) for part in (pair.rpg, pair.vanilla)), tables.interval(change, sign=True)]
@@ -131,7 +145,7 @@ def _alone(experiment: Experiment) -> str:
         tiles.append(tile(f"{found['best_reward']:.3f}", f"{name}best reward", kind))
         tiles.append(tile("-" if held is None else f"{held:.3f}", f"{name}held-out reward of the final script", kind))
         tiles.append(tile(f"{found['valid_share']:.0%}", f"{name}valid share of {found['attempts']:.0f} attempts"))
-        tiles.append(tile(duration(wall), f"{name}wall time of {found['steps']:.0f} steps"))
+        tiles.append(tile(duration(wall), f"{name}wall time of {found['steps']:.0f} step{'s' * (found['steps'] != 1)}"))
     other = "vanilla" if experiment.runs[0].arm != "vanilla" else "rpg"
     note = f"One arm alone cannot say whether pricing time was worth it: train --arm {other} with the same seed."
     return (
@@ -158,8 +172,9 @@ def task_table(experiments: Sequence[Experiment], found: tables.TaskTable) -> st
             cells.append(_number(value) + ("" if spread is None else f" ± {spread:.3f}"))
         cells += [tables.interval(row.both.advantage, sign=True), tables.interval(row.both.improvement, 1, sign=True)]
         rows.append([*cells, row.verdict, tables.per_second(row)])
-    head = ["task", "metric", "n", "T (s)", found.arm, found.baseline, "better by (95 %)", "% improvement (95 %)"]
-    head += [f"for {found.arm}", "per second (95 %)"]
+    head = ["task", "metric", "n", "T\u00a0(s)", found.arm, found.baseline]
+    head += ["better by (95\u00a0%)", "% improvement (95\u00a0%)"]
+    head += [f"for {found.arm}", "per second (95\u00a0%)"]
     trimmed = f"mean improvement without the best and the worst task ({_range(found.trimmed, 1)} %)"
     tiles = [
         tile(_percent(found.trimmed), trimmed),
@@ -167,7 +182,8 @@ def task_table(experiments: Sequence[Experiment], found: tables.TaskTable) -> st
         tile(f"{found.count('win')} : {found.count('loss')}", f"tasks on which {found.arm} is ahead and behind"),
     ]
     below = " ".join(tables.summary(found))
-    first = "<br>".join(map(escape, headline.many_tasks(experiments, found)))
+    *counts, meaning = map(escape, headline.many_tasks(experiments, found))
+    first = f"<strong>{meaning}</strong>{'<br>'.join(counts)}"
     return (
         f'<h2>{escape(found.arm)} and {escape(found.baseline)} on every task</h2><p class="verdict">{first}</p>'
         f'<div class="tiles">{"".join(tiles)}</div>{WORDS}'
@@ -197,10 +213,10 @@ def _number(value: Interval, digits: int = 3) -> str:
 
 def _percent(value: Interval) -> str:
     """A percentage in large type only where its interval excludes 0."""
-    return f"{value.value:+.1f} %" if value.value is not None and value.sign else "not shown"
+    return f"{value.value:+.1f} %" if value.value is not None and value.sign else "none shown"
 
 
 def _range(value: Interval, digits: int = 3) -> str:
     if value.low is None or value.high is None:
         return "no interval"
-    return f"{value.low:.{digits}f} to {value.high:.{digits}f}"
+    return f"{value.low:+.{digits}f} to {value.high:+.{digits}f}"

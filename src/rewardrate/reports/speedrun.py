@@ -115,7 +115,7 @@ def _race(experiment: Experiment) -> str:
         ours, theirs = (f"{sum(margins[arm]) / len(margins[arm]):.4f}" for arm in ("rpg", "vanilla"))
         seeds_of = min(map(len, margins.values()))
         note = f"{shown} of vanilla's, n = {seeds_of} seed{'s' * (seeds_of > 1)}, no interval"
-        tiles.append(duel("margin below the target at T", ours, theirs, note))
+        tiles.append(duel("margin below the target at T", ("rpg", ours), ("vanilla", theirs), note))
     head = ["arm", "seed", "crossings", "by T", "first at", "lowest loss by T", "margin", "fastest crossing"]
     words = (
         "A crossing is a valid attempt at or below the target; seeds do not count. By T means: its chain had spent no "

@@ -39,6 +39,12 @@ class RunFrames:
 
 def load_run(folder: str | Path) -> RunFrames:
     """Read a run folder, also while it is being written. InputError where there is none; needs pandas."""
+    below = (
+        [] if RunLog.exists(Path(folder)) else [run.parent.name for run in sorted(Path(folder).glob("*/run.sqlite"))]
+    )
+    if below:
+        rule = f"it is a folder of runs: {', '.join(below[:6])}{', ...' if below[6:] else ''}"
+        raise InputError("run", str(folder), rule, f"give one of them: {Path(folder) / below[0]}")
     with RunLog.open(Path(folder), read_only=True) as log, log.snapshot():
         text, about = log.config_text(), log.about()
         attempts, steps, events = log.attempts(), log.steps(), log.events()
