@@ -1,0 +1,163 @@
+"""A cluster on a simulated clock: both schedules play the same attempts, with the real loops, rate and run log."""
+
+import functools
+import heapq
+import math
+import os
+import tempfile
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rewardrate.attempt import Outcome, Proposal
+from rewardrate.environments import Environment
+from rewardrate.rates import NIW, Accumulators, Stream
+from rewardrate.runlog import RunLog
+from rewardrate.training.buffer import SolutionBuffer
+from rewardrate.training.loop import Budget, Loop
+from rewardrate.training.objective import Objective
+from rewardrate.training.pricer import Pricer
+from rewardrate.training.stream import StreamLoop
+from rewardrate.training.under_way import UnderWay
+
+MEMORY = Path("/dev/shm")
+"Where run folders are written if it is there: syncing to a disk is no part of what is simulated."
+
+
+@dataclass
+class Cluster:
+    """Slots of a simulated machine, first come first served, and its clock."""
+
+    slots: int
+    now: float = 0.0
+    _free: list[float] = field(default_factory=list)
+    ran: list[tuple[float, float]] = field(default_factory=list)
+    "Begin and end of every attempt so far."
+
+    def run(self, seconds: float) -> float:
+        """When an attempt that is handed in now will end."""
+        if not self._free:
+            self._free = [0.0] * self.slots
+        begin = max(self.now, heapq.heappop(self._free))
+        heapq.heappush(self._free, begin + seconds)
+        self.ran.append((begin, begin + seconds))
+        return begin + seconds
+
+    def busy(self) -> float:
+        """Share of the slots' time so far in which an attempt ran."""
+        used = sum(min(end, self.now) - min(begin, self.now) for begin, end in self.ran)
+        return used / (self.slots * self.now)
+
+
+class Attempts(Environment):
+    """A reply is an attempt's seconds; its reward is their logarithm, so that slow ones are worth something too."""
+
+    limit_seconds = 1e9
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def prompt(self, parent=None):
+        return [{"role": "user", "content": "go"}]
+
+    def stream(self, replies, parents=None):
+        ends = [(self.cluster.run(float(reply)), place) for place, reply in enumerate(replies)]
+        for end, place in sorted(ends):
+            self.cluster.now = max(self.cluster.now, end)
+            yield place, outcome_of(replies[place])
+
+
+def outcome_of(reply: str) -> Outcome:
+    seconds = float(reply)
+    reward = math.log1p(seconds)
+    return Outcome(True, reward, reward, seconds, "", "ok", reply)
+
+
+class InSlots(UnderWay):
+    """Attempts under way on a cluster: they end when its clock says so, also while the policy is at work."""
+
+    def __init__(self, environment, record, *, before=0, cluster):
+        super().__init__(environment, record, before=before)
+        self.cluster, self.running, self.arrivals, self.record = cluster, [], before, record
+
+    def start(self, attempt, reply, parent, charged):
+        heapq.heappush(self.running, (self.cluster.run(float(reply)), attempt, reply, charged))
+
+    def arrived(self):
+        self.cluster.now = max(self.cluster.now, self.running[0][0])
+        found = []
+        while self.running and self.running[0][0] <= self.cluster.now:
+            _, attempt, reply, charged = heapq.heappop(self.running)
+            self.arrivals += 1
+            outcome = charged(outcome_of(reply))
+            self.record(attempt, self.arrivals, outcome)
+            found.append((attempt, outcome))
+        return found
+
+
+class Written:
+    """A policy that does not learn: proposal i is the i-th of a fixed list, however many are asked for at once."""
+
+    name, trainable = "written", False
+
+    def __init__(self, seconds, cluster: Cluster, write: float, learn: float) -> None:
+        self.left, self.cluster, self.costs = deque(seconds), cluster, (write, learn)
+
+    def propose(self, prompts, seed, first=0):
+        self.cluster.now += self.costs[0]
+        return [Proposal(repr(float(self.left.popleft()))) for _ in prompts]
+
+    def learn(self, proposals, rewards):
+        self.cluster.now += self.costs[1]
+        return {}
+
+    def count(self, text):
+        return len(text)
+
+    def save(self, folder):
+        pass
+
+    def load(self, folder):
+        pass
+
+
+@dataclass(frozen=True)
+class Played:
+    """What one schedule came to."""
+
+    seconds: float
+    busy: float
+    ages: tuple[int, ...]
+    times: tuple[float, ...]
+    "When each update was done."
+    own: float
+    "Seconds of this machine for an attempt: loop, rate and record."
+
+
+def play(seconds, chains: int, updates: int, age: int | None, write: float = 0.0, learn: float = 0.0) -> Played:
+    """One run; `age` None: the schedule `step`."""
+    cluster, times = Cluster(chains), []
+    environment = Attempts(cluster)
+    parent = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=parent) as folder, RunLog.create(Path(folder) / "run", "", {}) as log:
+        parts = {
+            "environment": environment,
+            "policy": Written(seconds, cluster, write, learn),
+            "pricer": Pricer(environment, Objective(), NIW(), Accumulators(chains), buffer=SolutionBuffer(2 * chains)),
+            "log": log,
+            "budget": Budget(steps=updates),
+            "checkpoint_every": 50,
+            "on_step": lambda step: times.append(cluster.now),
+        }
+        begin = time.process_time()
+        if age is None:
+            Loop(**parts).run()
+        else:
+            make = functools.partial(InSlots, cluster=cluster)
+            StreamLoop(stream=Stream(chains, chains, age=age), make_under_way=make, **parts).run()
+        own = time.process_time() - begin
+        rows = log.table("step", "updates")
+    assert len(rows["step"]) == chains * updates, "not as many attempts as the other schedule"
+    ages = tuple(step - 1 - made for step, made in zip(rows["step"], rows["updates"], strict=True))
+    return Played(cluster.now, cluster.busy(), ages, tuple(times), own / len(ages))
