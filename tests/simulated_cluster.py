@@ -1,6 +1,5 @@
 """A cluster on a simulated clock: both schedules play the same attempts, with the real loops, rate and run log."""
 
-import functools
 import heapq
 import math
 import os
@@ -50,50 +49,58 @@ class Cluster:
         return used / (self.slots * self.now)
 
 
-class Attempts(Environment):
-    """A reply is an attempt's seconds; its reward is their logarithm, so that slow ones are worth something too."""
+class OnCluster(Environment):
+    """An environment whose attempts take their seconds on a cluster's clock; a batch is waited for."""
 
-    limit_seconds = 1e9
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, inner: Environment, cluster: Cluster) -> None:
+        self.inner, self.cluster, self.limit_seconds = inner, cluster, inner.limit_seconds
 
     def prompt(self, parent=None):
-        return [{"role": "user", "content": "go"}]
+        return self.inner.prompt(parent)
 
     def stream(self, replies, parents=None):
-        ends = [(self.cluster.run(float(reply)), place) for place, reply in enumerate(replies)]
+        outcomes = self.inner.execute(replies, parents)
+        ends = [(self.cluster.run(outcome.seconds), place) for place, outcome in enumerate(outcomes)]
         for end, place in sorted(ends):
             self.cluster.now = max(self.cluster.now, end)
-            yield place, outcome_of(replies[place])
-
-
-def outcome_of(reply: str) -> Outcome:
-    seconds = float(reply)
-    reward = math.log1p(seconds)
-    return Outcome(True, reward, reward, seconds, "", "ok", reply)
+            yield place, outcomes[place]
 
 
 class InSlots(UnderWay):
     """Attempts under way on a cluster: they end when its clock says so, also while the policy is at work."""
 
-    def __init__(self, environment, record, *, before=0, cluster):
+    def __init__(self, environment, record, *, before=0):
         super().__init__(environment, record, before=before)
-        self.cluster, self.running, self.arrivals, self.record = cluster, [], before, record
+        self.environment, self.cluster = environment.inner, environment.cluster
+        self.running, self.arrivals, self.record = [], before, record
 
     def start(self, attempt, reply, parent, charged):
-        heapq.heappush(self.running, (self.cluster.run(float(reply)), attempt, reply, charged))
+        (outcome,) = self.environment.execute([reply], [parent])
+        heapq.heappush(self.running, (self.cluster.run(outcome.seconds), attempt, charged(outcome)))
 
     def arrived(self):
         self.cluster.now = max(self.cluster.now, self.running[0][0])
         found = []
         while self.running and self.running[0][0] <= self.cluster.now:
-            _, attempt, reply, charged = heapq.heappop(self.running)
+            _, attempt, outcome = heapq.heappop(self.running)
             self.arrivals += 1
-            outcome = charged(outcome_of(reply))
             self.record(attempt, self.arrivals, outcome)
             found.append((attempt, outcome))
         return found
+
+
+class Attempts(Environment):
+    """A reply is an attempt's seconds; its reward is their logarithm, so that slow ones are worth something too."""
+
+    limit_seconds = 1e9
+
+    def prompt(self, parent=None):
+        return [{"role": "user", "content": "go"}]
+
+    def stream(self, replies, parents=None):
+        for place, reply in enumerate(replies):
+            reward = math.log1p(float(reply))
+            yield place, Outcome(True, reward, reward, float(reply), "", "ok", reply)
 
 
 class Written:
@@ -138,7 +145,7 @@ class Played:
 def play(seconds, chains: int, updates: int, age: int | None, write: float = 0.0, learn: float = 0.0) -> Played:
     """One run; `age` None: the schedule `step`."""
     cluster, times = Cluster(chains), []
-    environment = Attempts(cluster)
+    environment = OnCluster(Attempts(), cluster)
     parent = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=parent) as folder, RunLog.create(Path(folder) / "run", "", {}) as log:
         parts = {
@@ -154,10 +161,21 @@ def play(seconds, chains: int, updates: int, age: int | None, write: float = 0.0
         if age is None:
             Loop(**parts).run()
         else:
-            make = functools.partial(InSlots, cluster=cluster)
-            StreamLoop(stream=Stream(chains, chains, age=age), make_under_way=make, **parts).run()
+            StreamLoop(stream=Stream(chains, chains, age=age), make_under_way=InSlots, **parts).run()
         own = time.process_time() - begin
         rows = log.table("step", "updates")
     assert len(rows["step"]) == chains * updates, "not as many attempts as the other schedule"
     ages = tuple(step - 1 - made for step, made in zip(rows["step"], rows["updates"], strict=True))
     return Played(cluster.now, cluster.busy(), ages, tuple(times), own / len(ages))
+
+
+def on_cluster(plain: Loop, age: int | None) -> tuple[Loop, Cluster]:
+    """The same run on a cluster with a slot for every chain; with an `age` its chains do not wait."""
+    cluster = Cluster(plain.pricer.chains.chains)
+    plain.environment = OnCluster(plain.environment, cluster)
+    if age is None:
+        return plain, cluster
+    names = ("environment", "policy", "pricer", "log", "budget", "seed", "checkpoint_every")
+    parts = {name: getattr(plain, name) for name in names}
+    stream = Stream(cluster.slots, cluster.slots, age=age)
+    return StreamLoop(stream=stream, make_under_way=InSlots, **parts), cluster

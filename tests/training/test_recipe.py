@@ -7,6 +7,7 @@ from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
 from rewardrate.rates import Horizon, RatePrice
+from rewardrate.rates.settings import NIWSettings
 from rewardrate.training.recipe import ModelChoice, Recipe
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +70,15 @@ def test_chains_that_do_not_wait_learn_with_the_ratio_to_the_policy_that_wrote(m
     stream = recipe.make_stream()
     assert (stream.chains, stream.batch_size, stream.age, stream.order) == (8, 8, 2, "start")
     assert config.build(Recipe, {"task": "diamonds", "schedule": "stream"}).make_stream().age == 4
+
+
+def test_an_estimator_that_needs_an_attempt_of_every_chain_is_refused_where_chains_do_not_wait():
+    class RowByRow(NIWSettings):
+        whole_steps = True
+
+    assert Recipe("diamonds", estimator=RowByRow()).schedule == "step"
+    with pytest.raises(InputError, match=r"estimator.kind = 'niw': it needs an attempt of every.*schedule = \"step\""):
+        Recipe("diamonds", schedule="stream", estimator=RowByRow())
 
 
 def test_an_arm_changes_nothing_else():

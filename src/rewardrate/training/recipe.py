@@ -174,6 +174,9 @@ class Recipe:
         if self.schedule == "step" and self.max_age is not None:
             rule = "with the schedule step every attempt is learned from at once"
             raise InputError("max_age", self.max_age, rule, 'leave it out, or set schedule = "stream"')
+        if self.schedule == "stream" and self.estimator.whole_steps:
+            rule = "it needs an attempt of every chain at each update, and chains that do not wait have some or none"
+            raise InputError("estimator.kind", self.estimator.kind, rule, 'use niw, or set schedule = "step"')
 
     @property
     def attempts_per_prompt(self) -> int:
