@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--spreads", type=float, nargs="*", default=SPREADS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
     print("  ".join(HEAD))
     for chains in options.chains:
         for spread in options.spreads:

@@ -1,11 +1,12 @@
 """What learning from older attempts costs on toys whose best arm is known: `step` and `stream` with bounds on age.
 
-    python benchmarks/stream_learning.py [--seeds 20] [--ages 0 2 4 8 16] [--out FOLDER]
+    python benchmarks/stream_learning.py [--seeds 20] [--ages 0 2 4 8 16] [--noise 0.7] [--out FOLDER]
 
 A quick arm (reward 1 in 1 s) and a slow one (1.5 in 5 s): the arm of the experiment rpg should take the quick one,
-vanilla the slow one. Real loops, rate (NIW), record; a simulated clock with a slot for each of 16 chains. Two policies:
-`softmax`, two logits and REINFORCE without importance ratios, and `ppo`, a transformer of one layer that learns by PPO
-with the ratio to the policy that wrote an attempt. Equal attempts in every row; differences are paired by seed.
+vanilla the slow one; with `--noise`, their seconds vary. Real loops, rate (NIW) and record; a simulated clock with a
+slot for each of 16 chains. Two policies: `softmax`, two logits and REINFORCE without importance ratios, and `ppo`, a
+transformer of one layer that learns by PPO with the ratio to the policy that wrote an attempt. Equal attempts in every
+row; differences are paired by seed.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ HEAD = ("policy", "arm", "schedule", "seeds", *(f"{name}{end}" for name in MEASU
         "updates_more_than_step", "updates_more_than_step_half")  # fmt: skip
 
 
-def run_one(kind: str, arm: str, age: int | None, seed: int) -> dict[str, float]:
+def run_one(kind: str, arm: str, age: int | None, seed: int, noise: float = 0.0) -> dict[str, float]:
     """One run: when nine attempts of ten took the best arm, what its seconds earned, how right its rate was at the end.
 
     True is what all attempts of the run earned a second: the rate is estimated from just these.
     """
     times: list[float] = []
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        plain = softmax(folder, arm, seed) if kind == "softmax" else ppo(folder, arm, age, seed)
+        plain = softmax(folder, arm, seed) if kind == "softmax" else ppo(folder, arm, age, seed, noise)
         loop, cluster = on_cluster(plain, age)
         loop.on_step = lambda step: times.append(cluster.now)
         with loop.log:
@@ -71,7 +72,7 @@ def softmax(folder: str, arm: str, seed: int) -> Any:
     return loop
 
 
-def ppo(folder: str, arm: str, age: int | None, seed: int) -> Any:
+def ppo(folder: str, arm: str, age: int | None, seed: int, noise: float) -> Any:
     """The toy language, learned by PPO; ratios as each schedule has them."""
     import torch
 
@@ -81,7 +82,7 @@ def ppo(folder: str, arm: str, age: int | None, seed: int) -> Any:
     learner = dataclasses.replace(toy_language.LEARNER, old_logprobs="recomputed" if age is None else "sampled")
     return toy_language.loop(
         Path(folder) / "run",
-        toy_language.World(dict(toy_agent.ARMS)),
+        toy_language.World(dict(toy_agent.ARMS), limit_seconds=100.0, noise=noise),
         seed=seed,
         steps=UPDATES,
         batch=CHAINS,
@@ -96,6 +97,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--ages", type=int, nargs="+", default=[0, 2, 4, 8, 16])
     parser.add_argument("--policies", nargs="+", default=["softmax", "ppo"])
+    parser.add_argument("--noise", type=float, default=0.0, help="spread of the logarithm of a factor on seconds (ppo)")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rows = []
@@ -104,7 +106,7 @@ def main() -> None:
         for arm in BEST:
             waited: list[dict[str, float]] = []
             for age in (None, *options.ages):
-                runs = [run_one(kind, arm, age, seed) for seed in range(options.seeds)]
+                runs = [run_one(kind, arm, age, seed, options.noise) for seed in range(options.seeds)]
                 waited = waited or runs
                 columns = {name: np.array([run[name] for run in runs]) for name in MEASURES}
                 pairs = zip(runs, waited, strict=True)

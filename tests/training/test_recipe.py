@@ -69,7 +69,7 @@ def test_chains_that_do_not_wait_learn_with_the_ratio_to_the_policy_that_wrote(m
     assert made == ["sampled", "recomputed"]
     stream = recipe.make_stream()
     assert (stream.chains, stream.batch_size, stream.age, stream.order) == (8, 8, 2, "start")
-    assert config.build(Recipe, {"task": "diamonds", "schedule": "stream"}).make_stream().age == 4
+    assert config.build(Recipe, {"task": "diamonds", "schedule": "stream"}).make_stream().age == 8
 
 
 def test_an_estimator_that_needs_an_attempt_of_every_chain_is_refused_where_chains_do_not_wait():

@@ -139,7 +139,7 @@ def test_chains_that_do_not_wait_run_scripts_of_an_endpoint_and_go_on_after_an_i
     assert {"ok", "format"} <= {one.status for one in attempts}
     assert all(0 <= step.metrics["idle_share"] <= 1 and step.metrics["age_max"] <= 2 for step in steps)
     assert not (run / "replies.jsonl").exists()
-    with pytest.raises(InputError, match="schedule"):
+    with pytest.raises(InputError, match="was begun with"):
         train(replace(recipe, batch=4), run)
 
 
