@@ -81,6 +81,15 @@ def test_an_estimator_that_needs_an_attempt_of_every_chain_is_refused_where_chai
         Recipe("diamonds", schedule="stream", estimator=RowByRow())
 
 
+def test_an_engine_that_cannot_say_how_likely_a_reply_was_is_refused_where_attempts_grow_old():
+    sampling = {"engine": "vllm"}
+    table = {"task": "diamonds", "schedule": "stream", "policy": {"kind": "model", "sampling": sampling}}
+    with pytest.raises(InputError, match=r"policy.sampling.engine = 'vllm'.*set top_p = 1, top_k = 0"):
+        config.build(Recipe, table)
+    sampling |= {"top_p": 1.0, "top_k": 0, "presence_penalty": 0.0}
+    assert config.build(Recipe, table).schedule == "stream"
+
+
 def test_an_arm_changes_nothing_else():
     recipe = config.build(Recipe, {"task": "diamonds"})
     assert recipe.with_arm("vanilla").objective.arm == "vanilla"

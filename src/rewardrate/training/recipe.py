@@ -177,6 +177,12 @@ class Recipe:
         if self.schedule == "stream" and self.estimator.whole_steps:
             rule = "it needs an attempt of every chain at each update, and chains that do not wait have some or none"
             raise InputError("estimator.kind", self.estimator.kind, rule, 'use niw, or set schedule = "step"')
+        if self.schedule == "stream" and self.policy.kind == "model":
+            sampling = self.policy.sampling
+            if sampling.engine == "vllm" and not sampling.whole:
+                rule = "it does not say how likely a reply was under the policy that wrote it where replies are cut"
+                remedy = 'set top_p = 1, top_k = 0 and presence_penalty = 0, or engine = "auto"'
+                raise InputError("policy.sampling.engine", "vllm", f'{rule}; schedule = "stream" needs that', remedy)
 
     @property
     def attempts_per_prompt(self) -> int:
