@@ -142,9 +142,17 @@ class Played:
     "Seconds of this machine for an attempt: loop, rate and record."
 
 
-def play(seconds, chains: int, updates: int, age: int | None, write: float = 0.0, learn: float = 0.0) -> Played:
-    """One run; `age` None: the schedule `step`."""
-    cluster, times = Cluster(chains), []
+def play(
+    seconds,
+    chains: int,
+    updates: int,
+    age: int | None,
+    write: float = 0.0,
+    learn: float = 0.0,
+    slots: int | None = None,
+) -> Played:
+    """One run; `age` None: the schedule `step`. A slot for every chain unless given."""
+    cluster, times = Cluster(slots or chains), []
     environment = OnCluster(Attempts(), cluster)
     parent = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=parent) as folder, RunLog.create(Path(folder) / "run", "", {}) as log:
