@@ -1,11 +1,12 @@
 """Speed of `schedule = "stream"` over `step` at equal attempts: the real loops, rate and run log, a simulated clock.
 
-    python benchmarks/bench_stream.py [--chains 16 128 1000] [--ages 4 8] [--runs 5] [--updates 60] [--out FOLDER]
+    python benchmarks/bench_stream.py [--chains 16 128 1000] [--ages 4 8] [--runs 5] [--updates 60] [--slots 0.5]
+        [--out FOLDER]
 
-As many slots as chains; attempt i takes the same seconds in both schedules. Spread: 95th over 5th percentile of
-lognormal seconds with mean 1; a task's name: the measured seconds of its reference scripts, over their mean. Writing
-and learning take no time, but for the row "with a policy": there a call takes 0.02 (writing) and 0.25 (learning) of the
-mean seconds of an attempt, during which running attempts continue and none begins.
+As many slots as chains, or that share of them; attempt i takes the same seconds in both schedules. Spread: 95th over
+5th percentile of lognormal seconds with mean 1; a task's name: the measured seconds of its reference scripts, over
+their mean. Writing and learning take no time, but for the row "with a policy": there a call takes 0.02 (writing) and
+0.25 (learning) of the mean seconds of an attempt, during which running attempts continue and none begins.
 """
 
 from __future__ import annotations
@@ -56,9 +57,10 @@ def judge(
     for number in range(options.runs):
         rng = np.random.default_rng([options.seed, chains, number])
         seconds = draw((options.updates + max(ages) + 2) * chains, rng)
-        step.append(play(seconds, chains, options.updates, None, **costs))
+        slots = max(1, round(options.slots * chains))
+        step.append(play(seconds, chains, options.updates, None, slots=slots, **costs))
         for age in ages:
-            found[age].append(play(seconds, chains, options.updates, age, **costs))
+            found[age].append(play(seconds, chains, options.updates, age, slots=slots, **costs))
     rows = []
     for age, played in found.items():
         speed = np.array([first.seconds / one.seconds for first, one in zip(step, played, strict=True)])
@@ -87,6 +89,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--updates", type=int, default=60)
     parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--slots", type=float, default=1.0, help="slots for each chain")
     parser.add_argument("--tasks", nargs="*", default=list(shipped()), help="none: no tasks")
     parser.add_argument("--spreads", type=float, nargs="*", default=SPREADS)
     parser.add_argument("--out", type=Path)

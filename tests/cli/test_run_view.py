@@ -21,7 +21,7 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def recipe():
-    return SimpleNamespace(task="diamonds", batch=16, budget=Budget(steps=12, wall_seconds=255.0))
+    return SimpleNamespace(task="diamonds", batch=16, schedule="step", budget=Budget(steps=12, wall_seconds=255.0))
 
 
 def outcome(valid=True, seconds=3.0):
@@ -55,6 +55,17 @@ def test_it_says_what_happens_and_how_far_the_run_is_within_80_columns(recipe, t
     assert "running the best script once more" in shown(view)[-1]
     moved = view.live.stream.getvalue().replace("\r", "\n").split("\n")
     assert all(len(line) < 80 for line in moved if not line.startswith("rpg on "))  # a path may be long
+
+
+def test_of_chains_that_do_not_wait_more_scripts_may_end_than_the_step_takes(recipe, tmp_path):
+    recipe.schedule = "stream"
+    view = RunView(Live(Screen()))
+    view.begin(recipe, "rpg", tmp_path)
+    view.phase("execute")
+    for _ in range(20):
+        view.attempt(0, outcome())
+    assert shown(view)[-1].startswith("step 1: running scripts, 20 ended in this step (")
+    assert view.share() < 1 / 12
 
 
 def test_it_says_that_scripts_wait_for_cores(recipe, tmp_path, monkeypatch):
