@@ -21,7 +21,7 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def recipe():
-    return SimpleNamespace(task="diamonds", batch=16, budget=Budget(steps=12, wall_seconds=255.0))
+    return SimpleNamespace(task="diamonds", batch=16, schedule="step", budget=Budget(steps=12, wall_seconds=255.0))
 
 
 def outcome(valid=True, seconds=3.0):
@@ -68,6 +68,17 @@ def test_mean_reward_and_mean_seconds_of_a_step_are_of_the_same_attempts(recipe,
     view.step(Step(1, found, RateEstimate(0.1, 0.1, 0.1, 0.1, 2), {}, {}))
     assert "valid   1/3" in lines[0]
     assert "score 0.8  reward 0.45  2 s" in lines[0]
+
+
+def test_of_chains_that_do_not_wait_more_scripts_may_end_than_the_step_takes(recipe, tmp_path):
+    recipe.schedule = "stream"
+    view = RunView(Live(Screen()))
+    view.begin(recipe, "rpg", tmp_path)
+    view.phase("execute")
+    for _ in range(20):
+        view.attempt(0, outcome())
+    assert shown(view)[-1].startswith("step 1: running scripts, 20 ended in this step (")
+    assert view.share() < 1 / 12
 
 
 def test_it_says_that_scripts_wait_for_cores(recipe, tmp_path, monkeypatch):

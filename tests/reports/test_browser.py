@@ -34,7 +34,7 @@ def record(both, arm, attempt):
 CHARTS = {
     *(f"budget-{metric}-{value}" for metric in ("reward", "score") for value in get_args(Value)), "cumulative", "rate",
     "seconds", "reward", "valid", "attempts-rpg", "attempts-vanilla", "failures-rpg", "failures-vanilla", "health-kl",
-    "health-entropy", "health-clip_share", "health-value_loss",
+    "health-entropy", "health-clip_share", "health-value_loss", "phases-rpg", "phases-vanilla",
 }  # fmt: skip
 
 

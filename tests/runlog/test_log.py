@@ -299,3 +299,51 @@ def test_a_closed_run_is_a_single_file(log):
     log.close()
     found = sorted(path.name for path in log.folder.iterdir())
     assert found == ["checkpoints", "config.toml", "run.lock", "run.sqlite"]
+
+
+def test_chains_that_do_not_wait_begin_and_end_attempts_one_by_one_and_a_step_takes_some_of_them(log):
+    assert log.begin(1, proposals(3), [Origin()] * 3, [0, 1, 2]) == [1, 2, 3]
+    log.ended(2, 1, FINE)
+    assert log.begin(1, proposals(1), [Origin()], [1]) == [4]
+    log.ended(1, 2, FINE)
+    log.commit_step(1, RATE, [0.1, None], [0.0, 0.0], attempts=[1, 2])
+    assert [(one.id, one.step, one.row, one.chain, one.arrival) for one in log.attempts()] == [
+        (1, 1, 0, 0, 2), (2, 1, 1, 1, 1)
+    ]  # fmt: skip
+    assert [(one.attempt, one.chain, one.updates, one.arrival) for one in log.pending()] == [
+        (3, 2, 0, None),
+        (4, 1, 0, None),
+    ]
+    assert log.begin(2, proposals(1), [Origin(parent=2)], [0]) == [5]
+
+
+def test_a_chain_with_an_attempt_under_way_begins_no_other_and_none_ends_twice(log):
+    log.begin(1, proposals(1), [Origin()], [3])
+    for chains in ([3], [-1], [4, 4]):
+        with pytest.raises(InputError, match="chains"):
+            log.begin(1, proposals(len(chains)), [Origin()] * len(chains), chains)
+    log.ended(1, 1, FINE)
+    for attempt in (1, 2):
+        with pytest.raises(InputError, match="it is not under way"):
+            log.ended(attempt, 2, FINE)
+    with pytest.raises(InputError, match="step 1 cannot take it"):
+        log.commit_step(1, RATE, [0.1, 0.1], [0.0, 0.0], attempts=[1, 2])
+    assert log.last_step() == 0
+    assert [one.attempt for one in log.pending()] == [1]
+
+
+def test_beginning_an_attempt_reads_no_committed_one(log):
+    """Chains that do not wait begin one at a time: reading all attempts each time would take longer and longer."""
+    whole_step(log, 1)
+    asked = []
+    log._db.set_trace_callback(asked.append)
+    log.begin(2, proposals(1), [Origin(parent=2)], [0])
+    log._db.set_trace_callback(None)
+    plans = [
+        row[3]
+        for query in asked
+        if query.startswith("SELECT")
+        for row in log._db.execute(f"EXPLAIN QUERY PLAN {query}")
+    ]
+    assert any(plan == "SEARCH attempts_rows" for plan in plans)
+    assert not any(plan.startswith("SCAN attempts_rows") for plan in plans)

@@ -1,8 +1,11 @@
 """Cores belong to one run at a time, across processes."""
 
+import ctypes
 import os
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -140,3 +143,30 @@ def test_whoever_looks_on_learns_how_many_scripts_have_their_cores():
     with cores.owned(1):
         assert cores.here() == (1, 0)
     assert cores.here() == (0, 0)
+
+
+def foreign_thread(seconds):
+    """A thread that Python knows nothing of, as those of OpenMP and BLAS: its number."""
+    libc, handle = ctypes.CDLL(None), ctypes.c_ulong()
+    known = {path.name for path in Path("/proc/self/task").iterdir()}
+    sleep = ctypes.cast(libc.sleep, ctypes.c_void_p)
+    assert libc.pthread_create(ctypes.byref(handle), None, sleep, ctypes.c_void_p(seconds)) == 0
+    libc.pthread_detach(handle)
+    (made,) = {path.name for path in Path("/proc/self/task").iterdir()} - known
+    return int(made)
+
+
+def test_a_library_that_computes_for_this_thread_moves_with_it_and_no_other_thread_of_python_does():
+    if len(cores.usable()) < 2:
+        pytest.skip("needs two cores")
+    everywhere, one = set(cores.usable()), set(cores.usable()[:1])
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    library = foreign_thread(20)
+    with cores.pinned(one):
+        assert os.sched_getaffinity(0) == os.sched_getaffinity(library) == one
+        assert os.sched_getaffinity(other.native_id) == everywhere
+    assert os.sched_getaffinity(0) == os.sched_getaffinity(library) == everywhere
+    done.set()
+    other.join()

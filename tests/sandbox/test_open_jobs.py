@@ -75,8 +75,22 @@ def test_use_is_counted_from_taking_to_done():
     jobs.take()
     busy, most = jobs.usage()
     assert most == 2
-    jobs.done()
-    jobs.done()
+    jobs.done(0)
+    jobs.done(0)
+    jobs.done(1)
     later = jobs.usage()[0]
     assert later >= busy >= 0
-    assert jobs.usage()[0] == later
+    assert jobs.usage() == (later, 2)
+
+
+def test_a_job_that_was_taken_without_a_place_uses_none_until_it_has_begun():
+    jobs = OpenJobs([JOB, JOB])
+    jobs.take()
+    jobs.take(runs=False)
+    assert jobs.usage()[1] == 1
+    jobs.done(0)
+    jobs.began(1)
+    jobs.began(1)
+    assert jobs.usage()[1] == 1
+    jobs.done(1)
+    assert jobs.usage()[0] == jobs.usage()[0]

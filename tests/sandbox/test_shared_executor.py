@@ -37,6 +37,13 @@ def test_callers_in_many_threads_get_their_own_results():
     assert 1 <= most <= 8
 
 
+def test_no_more_jobs_count_as_running_at_once_than_there_are_slots():
+    """Idle slots are reckoned from it: a slot that takes its next job has done with the one before."""
+    with Pool(1, repeats=0) as pool, SharedExecutor(pool) as shared:
+        shared.run([job("pass")] * 12)
+        assert shared.usage()[1] == 1
+
+
 def test_a_job_put_in_late_runs_while_an_earlier_one_still_does_and_closing_ends_what_runs():
     ended, waited = [], []
 

@@ -1,6 +1,8 @@
 """A stop is seen by everybody who looks, for as long as it is there."""
 
+import os
 import select
+import threading
 
 from rewardrate.sandbox.stop import Stop
 
@@ -17,3 +19,24 @@ def test_a_stop_once_set_stays_set_and_wakes_whoever_waits():
     finally:
         stop.close()
     stop.set()  # closed: nobody is there to be told
+
+
+def test_what_is_set_while_it_is_closed_writes_to_no_descriptor_of_anybody(monkeypatch):
+    """A number that was given back may be a file of the run by then."""
+    stop, close, failures = Stop(), os.close, []
+
+    def tell():
+        try:
+            stop.set()
+        except OSError as error:
+            failures.append(error)
+
+    def closing(number):
+        close(number)
+        other = threading.Thread(target=tell)
+        other.start()
+        other.join(0.1)
+
+    monkeypatch.setattr("rewardrate.sandbox.stop.os.close", closing)
+    stop.close()
+    assert failures == []

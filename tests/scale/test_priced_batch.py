@@ -166,3 +166,11 @@ def test_a_run_folder_holds_every_step_once_whatever_checkpoint_the_engine_went_
         assert log.steps()[-1].metrics == pytest.approx(priced.metrics())
         assert log.steps()[-1].phases == {"propose": 0.5}
         assert [event.kind for event in log.events()] == ["rewound", "sandbox-failure"]
+
+
+def test_a_recipe_whose_chains_do_not_wait_is_refused_where_an_engine_has_its_own_schedule(recipe):
+    with (
+        Pool() as pool,
+        pytest.raises(InputError, match="schedule = 'stream': an engine that samples"),
+    ):
+        PricedBatch(dataclasses.replace(recipe, schedule="stream"), pool)

@@ -112,10 +112,9 @@ def test_seeds_that_are_not_there_and_another_clock_are_refused(recipe, tmp_path
         replace(recipe, sandbox=Slots(clock="cpu")).setup()
 
 
-def policy_of(steps):
+def policy_of(names=("softcap", "unknown name", "lost bracket", "fewer validations")):
     """A policy that draws from the catalogue what fits the baseline: an honest edit, then a mistake, and so on."""
     baseline, numbers = race.load("nanogpt-tiny").baseline, itertools.count()
-    names = ["softcap", "unknown name", "lost bracket", "fewer validations"]
 
     def answer(body):
         name = names[next(numbers) % len(names)]
@@ -127,7 +126,7 @@ def policy_of(steps):
 
 def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe, tmp_path):
     run, steps = tmp_path / "run", []
-    with wild(policy_of(2)) as server:
+    with wild(policy_of()) as server:
         asked = replace(recipe, policy=replace(recipe.policy, url=server.url))
         train(asked, run, on_step=steps.append)
         prompts = "".join(body["messages"][-1]["content"] for _, body in server.seen[:2])  # asked side by side
@@ -151,6 +150,19 @@ def test_the_small_race_runs_from_end_to_end_and_its_page_can_be_written(recipe,
     assert (run / "seeds" / "a_baseline" / "train_gpt.py").exists()
     text = page.write(run).read_text()
     assert "Crossings" in text
+
+
+def test_a_race_whose_chains_do_not_wait_judges_runs_and_records_every_attempt_once(recipe, tmp_path):
+    run = tmp_path / "run"
+    with wild(policy_of(("unknown name", "lost bracket", "fewer validations"))) as server:
+        policy = replace(recipe.policy, url=server.url)
+        train(replace(recipe, policy=policy, schedule="stream", max_age=1, budget=Budget(steps=3)), run)
+    with RunLog.open(run, read_only=True) as log:
+        attempts = log.attempts()
+    assert [one.id for one in attempts] == list(range(1, 7))
+    assert {one.status for one in attempts} == {"error", "edit", "modified"}
+    assert all(one.arrival is not None and one.step - 1 - one.updates <= 1 for one in attempts)
+    assert {one.seed for one in attempts} == {"a_baseline", "b_slower"}
 
 
 def test_the_recipe_of_the_small_race_trains_the_model_that_comes_with_the_package(shards, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import RewardRules
 from rewardrate.errors import InputError
 from rewardrate.rates import Horizon, RatePrice
+from rewardrate.rates.settings import NIWSettings
 from rewardrate.training.recipe import ModelChoice, Recipe
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +69,25 @@ def test_chains_that_do_not_wait_learn_with_the_ratio_to_the_policy_that_wrote(m
     assert made == ["sampled", "recomputed"]
     stream = recipe.make_stream()
     assert (stream.chains, stream.batch_size, stream.age, stream.order) == (8, 8, 2, "start")
-    assert config.build(Recipe, {"task": "diamonds", "schedule": "stream"}).make_stream().age == 4
+    assert config.build(Recipe, {"task": "diamonds", "schedule": "stream"}).make_stream().age == 8
+
+
+def test_an_estimator_that_needs_an_attempt_of_every_chain_is_refused_where_chains_do_not_wait():
+    class RowByRow(NIWSettings):
+        whole_steps = True
+
+    assert Recipe("diamonds", estimator=RowByRow()).schedule == "step"
+    with pytest.raises(InputError, match=r"estimator.kind = 'niw': it needs an attempt of every.*schedule = \"step\""):
+        Recipe("diamonds", schedule="stream", estimator=RowByRow())
+
+
+def test_an_engine_that_cannot_say_how_likely_a_reply_was_is_refused_where_attempts_grow_old():
+    sampling = {"engine": "vllm"}
+    table = {"task": "diamonds", "schedule": "stream", "policy": {"kind": "model", "sampling": sampling}}
+    with pytest.raises(InputError, match=r"policy.sampling.engine = 'vllm'.*set top_p = 1, top_k = 0"):
+        config.build(Recipe, table)
+    sampling |= {"top_p": 1.0, "top_k": 0, "presence_penalty": 0.0}
+    assert config.build(Recipe, table).schedule == "stream"
 
 
 def test_an_arm_changes_nothing_else():

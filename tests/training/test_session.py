@@ -115,6 +115,48 @@ def test_an_endpoint_that_dies_in_the_middle_of_a_step_is_not_asked_again_for_wh
     assert not (run / "replies.jsonl").exists(), "a finished run has them all on record"
 
 
+def test_chains_that_do_not_wait_run_scripts_of_an_endpoint_and_go_on_after_an_interrupt(recipe, tmp_path):
+    """The pool, one open stream of jobs, threads, kept replies, the record and the page, as a user has them."""
+    run, streams, told = tmp_path / "run", replace(recipe, schedule="stream", max_age=2, batch=4), []
+
+    def interrupt(place, outcome):
+        told.append(outcome)
+        if len(told) == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(streams, run, on_attempt=interrupt)
+    train(streams, run, on_attempt=lambda place, outcome: told.append(outcome))
+    seeds = Counter(request["seed"] for request in chat_server.Chat.answered)
+    assert set(seeds.values()) == {1}, "every reply was asked for once"
+    train(replace(streams, budget=Budget(steps=4)), run)
+    with RunLog.open(run, read_only=True) as log:
+        attempts, pending, steps = log.attempts(), log.pending(), log.steps()
+    assert [one.id for one in attempts] == list(range(1, 17))
+    assert max(one.step - 1 - one.updates for one in attempts) <= 2
+    ends = [one.arrival for one in [*attempts, *pending] if one.arrival is not None]
+    assert sorted(ends) == list(range(1, len(ends) + 1))
+    assert {"ok", "format"} <= {one.status for one in attempts}
+    assert all(0 <= step.metrics["idle_share"] <= 1 and step.metrics["age_max"] <= 2 for step in steps)
+    assert not (run / "replies.jsonl").exists()
+    with pytest.raises(InputError, match="was begun with"):
+        train(replace(recipe, batch=4), run)
+
+
+def test_an_endpoint_that_dies_where_chains_do_not_wait_is_not_asked_again_for_what_it_answered(recipe, tmp_path):
+    chat, run = chat_server.Chat, tmp_path / "run"
+    chat.statuses = dict.fromkeys(range(9, 30), 503)
+    policy = replace(recipe.policy, retries=0, first_wait_seconds=0.01)
+    frail = replace(recipe, schedule="stream", batch=4, budget=Budget(steps=3), policy=policy)
+    with pytest.raises(InfrastructureError, match="status 503"):
+        train(frail, run)
+    chat.statuses = {}
+    train(frail, run)
+    assert set(Counter(request["seed"] for request in chat.answered).values()) == {1}
+    with RunLog.open(run, read_only=True) as log:
+        assert [one.id for one in log.attempts()] == list(range(1, 13))
+
+
 POISON = [
     *(f"import os; os.kill(os.getpid(), {number})" for number in (*range(34, 65), 6, 9, 11, 19, 31)),
     *(f"import os; os._exit({code})" for code in (1, 77, 127, 128, 255)),

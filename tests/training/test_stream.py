@@ -1,5 +1,6 @@
 """Chains that do not wait: every attempt enters one update, in start order, none too old; a killed run resumes."""
 
+import contextlib
 import itertools
 import json
 import threading
@@ -7,12 +8,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import simulated_cluster
 import toy_agent
 from rewardrate.attempt import Outcome
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.runlog import RunLog
+from rewardrate.theory.streams import play_stream
 from rewardrate.training.under_way import UnderWay
 
 
@@ -81,6 +85,25 @@ def test_parents_cover_the_best_solutions_once_an_update(tmp_path):
     assert any(len({one.parent for one in attempts if one.step == step}) == 4 for step in range(6, 13))
 
 
+@pytest.mark.parametrize("age", [0, 2, 6])
+def test_on_a_simulated_clock_every_update_comes_when_theory_says(age):
+    """The real loop against `theory.streams.play_stream`: what its tables say of speed is true of training."""
+    seconds = np.exp(0.7 * np.random.default_rng(age).standard_normal(8 * 30))
+    played = simulated_cluster.play(seconds, 8, 20, age)
+    expected = play_stream(seconds, 8, 20, age=age, order="start")
+    assert played.times == pytest.approx(expected.times)
+    assert played.busy == pytest.approx(expected.busy)
+    assert played.ages == tuple(expected.ages.ravel())
+
+
+def test_while_the_policy_learns_attempts_go_on_and_a_step_that_waits_does_not():
+    seconds = np.exp(0.7 * np.random.default_rng(3).standard_normal(8 * 40))
+    waited, streamed = (simulated_cluster.play(seconds, 8, 20, age, learn=0.5).seconds for age in (None, 8))
+    without = simulated_cluster.play(seconds, 8, 20, 8).seconds
+    assert waited == pytest.approx(simulated_cluster.play(seconds, 8, 20, None).seconds + 20 * 0.5)
+    assert without < streamed < without + 0.6 * 20 * 0.5
+
+
 def content(folder):
     """All that a run came to, without the clock on the wall."""
     with RunLog.open(folder, read_only=True) as log:
@@ -106,6 +129,43 @@ def test_fifty_kills_change_nothing_and_no_attempt_is_lost_or_run_twice_after_it
         ended += [one.proposal.text for one in log.pending() if one.outcome is not None]
     assert set(runs) == set(ended)
     assert sum(count - 1 for count in runs.values()) <= kills, "only what was running when it was killed is run again"
+
+
+def stopping(owner, name, calls):
+    """The method ends the run at its so many-th call: before it has done anything, or after, where it writes."""
+    method, left = getattr(owner, name), [calls]
+
+    def call(*given, **named):
+        left[0] -= 1
+        if left[0] > 0:
+            return method(*given, **named)
+        if name in ("save", "commit_step", "begin"):
+            method(*given, **named)
+        raise RuntimeError("no power")
+
+    setattr(owner, name, call)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("policy", "propose"),
+        ("log", "begin"),
+        ("log", "ended"),
+        ("pricer", "price"),
+        ("policy", "learn"),
+        ("policy", "save"),
+        ("log", "commit_step"),
+    ],
+)
+def test_a_run_that_ends_within_any_part_of_a_step_resumes_as_if_nothing_had_been(part, name, tmp_path):
+    run(tmp_path / "whole", steps=7, batch=4)
+    loop = toy_agent.stream_loop(tmp_path / "broken", steps=7, batch=4)
+    stopping(getattr(loop, part), name, 4)
+    with loop.log, pytest.raises(RuntimeError, match="no power"):
+        loop.run()
+    run(tmp_path / "broken", steps=7, batch=4)
+    assert content(tmp_path / "broken") == content(tmp_path / "whole")
 
 
 class Busy(toy_agent.TwoArms):
@@ -138,6 +198,62 @@ def test_in_real_threads_a_run_that_breaks_down_resumes_and_every_attempt_counts
     assert len(steps) == 12
     assert [one.id for one in attempts] == list(range(1, 97))
     assert len({one.arrival for one in attempts}) == 96
+
+
+class Stops(toy_agent.TwoArms):
+    """Breaks down after so many attempts."""
+
+    def __init__(self, left):
+        super().__init__()
+        self.left = left
+
+    def stream(self, replies, parents=None):
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError("no power")
+        yield from super().stream(replies, parents)
+
+
+def in_groups(folder, together, left=10**6):
+    """Ten steps whose chains are written for in groups, three steps a checkpoint; an attempt may be one too many."""
+    loop = toy_agent.stream_loop(folder, steps=10, batch=8, every=3, environment=Stops(left))
+    loop.together = together
+    with loop.log, contextlib.suppress(RuntimeError):
+        loop.run()
+    return loop
+
+
+@pytest.mark.parametrize("stops", [5, 30, 61])
+def test_groups_that_are_written_for_at_once_resume_as_they_were(stops, tmp_path):
+    in_groups(tmp_path / "whole", 3)
+    in_groups(tmp_path / "killed", 3, left=stops)
+    in_groups(tmp_path / "killed", 3)
+    assert content(tmp_path / "killed") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 5)])
+def test_a_run_that_resumes_on_a_machine_with_other_cores_begins_recorded_attempts_as_they_began(
+    before, after, tmp_path
+):
+    """How many chains are written for at once depends on the cores; the policy that wrote an attempt does not."""
+    for together, stops in ((before, 43), (after, 20), (before, 10**6)):
+        loop = in_groups(tmp_path / "run", together, left=stops)
+    with RunLog.open(tmp_path / "run", read_only=True) as log:
+        attempts, steps = log.attempts(), log.steps()
+    assert [one.id for one in attempts] == list(range(1, 81))
+    ages = [one.step - 1 - one.updates for one in attempts]
+    assert [step.metrics["age_max"] for step in steps] == [max(ages[at : at + 8]) for at in range(0, 80, 8)]
+    assert max(ages) <= loop.stream.age
+
+
+def test_who_watches_a_resumed_run_is_told_of_new_ends_alone(tmp_path):
+    seen = []
+    for stops in (30, 10**6):
+        loop = toy_agent.stream_loop(tmp_path / "run", steps=6, batch=8, every=4, environment=Stops(stops))
+        loop.on_attempt = lambda place, outcome: seen.append(outcome.code)
+        with loop.log, contextlib.suppress(RuntimeError):
+            loop.run()
+    assert len(seen) == len(set(seen)) >= 48
 
 
 def test_attempts_under_way_at_the_end_are_taken_up_when_the_budget_grows(tmp_path):

@@ -136,7 +136,7 @@ class RunView:
 
     def _limits(self) -> list[tuple[float, float, str]]:
         budget = self.recipe.budget
-        share_of_step = 0.8 * self.ended / self.recipe.batch  # what a step spends after its last script is a fifth
+        share_of_step = min(0.8, 0.8 * self.ended / self.recipe.batch)  # what comes after the last script is a fifth
         found = (
             (self.number + share_of_step, budget.steps, "steps"),
             (self.seconds, budget.script_seconds, "script seconds"),
@@ -181,8 +181,11 @@ class RunView:
 
             running, waiting = cores.here()
             words = f"running {self.ended} of {self.recipe.batch} scripts"
+            done = f"{self.ended} of {self.recipe.batch} scripts done"
+            if self.recipe.schedule == "stream":  # more may end than the step takes
+                words, done = f"running scripts, {self.ended} ended in this step", f"{self.ended} scripts done"
             if waiting and not running:
-                words = f"waiting for cores that other programs use, {self.ended} of {self.recipe.batch} scripts done"
+                words = f"waiting for cores that other programs use, {done}"
         if self.now in IN_STEP:
             words = f"step {self.number + 1}: {words}"
         return f"{words} ({duration(time.monotonic() - self.since)})"

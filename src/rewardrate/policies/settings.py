@@ -38,6 +38,11 @@ class SamplingSettings:
     memory_share: Annotated[float, Between(0.05, 0.95)] = 0.4
     "Share of the GPU's memory that vLLM may fill while it samples; the learner needs the rest."
 
+    @property
+    def unmodified(self) -> bool:
+        """Whether replies are drawn from the policy's distribution as it is: nothing cut, nothing penalised."""
+        return self.top_p == 1 and self.top_k == 0 and self.presence_penalty == 0
+
 
 @dataclass(frozen=True)
 class LearnerSettings:

@@ -84,7 +84,7 @@ class VllmSampler:
     @property
     def open(self) -> bool:
         """Whether replies are drawn from softmax(logits / temperature) as it is."""
-        return self.settings.top_p == 1 and self.settings.top_k == 0 and self.settings.presence_penalty == 0
+        return self.settings.unmodified
 
     def sample(self, prompts: Sequence[Sequence[int]], seed: int, first: int = 0) -> list[Sample]:
         """One reply to each prompt (token ids), whose rows count from `first`.

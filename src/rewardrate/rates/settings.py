@@ -28,6 +28,8 @@ class EstimatorSettings(ABC):
     "The name of the kind."
     feeds: ClassVar[Literal["attempts", "totals"]] = "attempts"
     "Which rows its estimator takes (Estimator.feeds): only one that takes totals sees a window."
+    whole_steps: ClassVar[bool] = False
+    'Whether its estimator needs one attempt of every chain at each update, which schedule = "stream" does not give.'
 
     @abstractmethod
     def make(self, seed: int) -> Estimator:

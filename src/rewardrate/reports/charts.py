@@ -65,7 +65,7 @@ def budget(
         low, high = band(chains[label], grid, value, draws=200 if small else 500)
         if len(curves) > 1:
             lines += [Line(label, color, grid, one, faint=True) for one in curves]
-        lines.append(Line(label, color, x=grid, y=_mean(curves), low=low, high=high))
+        lines.append(Line(label, color, x=grid, y=row_mean(curves), low=low, high=high))
     what = {
         "current": "latest attempt",
         "latest-valid": "latest valid attempt",
@@ -128,9 +128,12 @@ def cumulative(experiment: Experiment, *, small: bool = False) -> Chart:
 
 def cumulative_path(run: Run) -> tuple[Array, Array]:
     """S + 1 and S + 1: mean over chains of seconds and of rewards summed up, from 0."""
-    reward = np.nan_to_num(run.chains.values, nan=0.0).cumsum(axis=0).mean(axis=1)
-    spent = run.chains.finished.mean(axis=1)
-    return np.append(0.0, spent), np.append(0.0, reward)
+    steps = [run.by_step.get(row.step, ()) for row in run.steps]  # chains that do not wait have none of their own
+    reward, spent = (
+        np.cumsum([0.0, *(sum(getattr(row, name) for row in step if counts(row)) for step in steps)])
+        for name, counts in (("reward", lambda row: row.valid), ("seconds", lambda row: True))
+    )
+    return spent / run.chains.total.size, reward / run.chains.total.size
 
 
 def rate(experiment: Experiment) -> Chart:
@@ -139,7 +142,7 @@ def rate(experiment: Experiment) -> Chart:
     for label, color in colors(list(experiment.arms)).items():
         runs = experiment.arms[label]
         for place, run in enumerate(runs):
-            steps = _steps(run)
+            steps = steps_of(run)
             scale = run.price_scale or 1.0  # vanilla's estimate is drawn as it is
             charged = np.array([row.metrics.get("price", scale * row.rate.rate) for row in run.steps])
             low, high = (np.array([scale * getattr(row.rate, name) for row in run.steps]) for name in ("low", "high"))
@@ -214,7 +217,7 @@ def failures(experiment: Experiment, label: str) -> Chart:
         if share.any():
             areas.append(Area(status, KINDS.get(status, GREY), share))
     return Chart(
-        name=_slug("failures", label),
+        name=slug("failures", label),
         title=f"Failures by kind: {label}",
         caption="Shares of each step's attempts that do not count, stacked by how they ended (docs/run-folder.md lists "
         "the kinds). The top edge is 1 minus the valid share.",
@@ -249,7 +252,7 @@ def attempts(experiment: Experiment, label: str) -> Chart:
     better = "" if metric == "reward" else " (higher is better)" if up else " (lower is better)"
     places = tuple(experiment.runs.index(run) for run in experiment.arms[label])
     return Chart(
-        name=_slug("attempts", label),
+        name=slug("attempts", label),
         title=f"Every valid attempt: {label}",
         caption="One dot a script, later steps stronger in colour. The green line is the front: for these seconds, "
         "nothing better was found. Point at a dot to see which it is, click to read its script." + note,
@@ -278,10 +281,10 @@ def health(experiment: Experiment) -> list[Chart]:
         lines = []
         for label, color in colors(list(experiment.arms)).items():
             for place, run in enumerate(experiment.arms[label]):
-                values = np.array([_number(row.metrics.get(key)) for row in run.steps])
+                values = np.array([number(row.metrics.get(key)) for row in run.steps])
                 name = label if len(experiment.arms[label]) == 1 else f"{label}, seed {run.seed}"
                 if np.isfinite(values).any():
-                    lines.append(Line(name, color, _steps(run), values, dash=("-", "--", ":")[place % 3]))
+                    lines.append(Line(name, color, steps_of(run), values, dash=("-", "--", ":")[place % 3]))
         if lines:
             made.append(
                 Chart(
@@ -331,20 +334,21 @@ def _over_steps(experiment: Experiment, quantity: Callable[[Sequence[AttemptRow]
         for run in experiment.arms[label]:
             values.append(np.array([quantity(run.by_step.get(row.step, ())) for row in run.steps]))
             if len(experiment.arms[label]) > 1:
-                lines.append(Line(label, color, _steps(run), values[-1], faint=True))
+                lines.append(Line(label, color, steps_of(run), values[-1], faint=True))
         longest = max(column.size for column in values)
         table = np.full((len(values), longest), np.nan)
         for place, column in enumerate(values):
             table[place, : column.size] = column
-        lines.append(Line(label, color, np.arange(1.0, longest + 1), _mean(table)))
+        lines.append(Line(label, color, np.arange(1.0, longest + 1), row_mean(table)))
     return tuple(lines)
 
 
-def _steps(run: Run) -> Array:
+def steps_of(run: Run) -> Array:
+    """The numbers of a run's steps, to draw over."""
     return np.array([row.step for row in run.steps], dtype=np.float64)
 
 
-def _mean(table: Array) -> Array:
+def row_mean(table: Array) -> Array:
     """Mean over rows of what is known."""
     known = np.isfinite(table)
     count = known.sum(axis=0)
@@ -356,9 +360,11 @@ def _mean_of(values: Sequence[float]) -> float:
     return float(np.mean(values)) if values else float("nan")
 
 
-def _number(value: float | None) -> float:
+def number(value: float | None) -> float:
+    """What is not known is not drawn."""
     return float("nan") if value is None else float(value)
 
 
-def _slug(kind: str, label: str) -> str:
+def slug(kind: str, label: str) -> str:
+    """The name of an arm's chart."""
     return f"{kind}-" + "".join(character if character.isalnum() else "-" for character in label)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate.errors import InputError
-from rewardrate.reports import chart, charts, crossing_curves, study, theory
+from rewardrate.reports import chart, charts, crossing_curves, pace, study, theory
 from rewardrate.reports.evaluation import Metric
 from rewardrate.reports.page import budget_grid, cumulative_grid, page, steps_grid, title_of, write_text
 from rewardrate.reports.run import Experiment, Run, experiments, folders, gather
@@ -93,7 +93,7 @@ def _own(folder: Path) -> None:
 
 def _figures(found: Sequence[Experiment], folder: Path) -> list[Path]:
     if len(found) == 1:
-        drawn = [*charts.charts(found[0]), *crossing_curves.charts(found[0])]
+        drawn = [*charts.charts(found[0]), *pace.pace(found[0]), *crossing_curves.charts(found[0])]
         return [path for one in drawn for path in chart.write(one, folder)]
     grids = {
         "budget-grid": chart.draw_grid(budget_grid(found)),

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from rewardrate import __version__
 from rewardrate.errors import InputError
-from rewardrate.reports import chart, charts, crossing_curves, speedrun
+from rewardrate.reports import chart, charts, crossing_curves, pace, speedrun
 from rewardrate.reports.chart import Chart
 from rewardrate.reports.document import document, escape, figure, fold, table
 from rewardrate.reports.evaluation import Value
@@ -91,7 +91,8 @@ class Builder:
         return figure(drawn, one.name, one.title, one.caption, choice=choice)
 
     def _charts(self) -> str:
-        made = {one.name: one for one in charts.charts(self.experiments[0])}
+        one = self.experiments[0]
+        made = {drawn.name: drawn for drawn in [*charts.charts(one), *pace.pace(one)]}
         budgets = [one for name, one in made.items() if name.startswith("budget-")]
         body = self._switch("budget", budgets, self._draw(made["cumulative"]))
         first = all(len(run.steps) < 2 for run in self.runs)  # a line through one point says nothing
@@ -100,12 +101,13 @@ class Builder:
             "steps": ("Steps", "What the policy has learnt", ["valid", "reward"], ""),
             "attempts": ("Attempts", "Score and seconds of every attempt", _named(made, "attempts-", "frontier"), ""),
             "failures": ("Failures", "What fails, and how", _named(made, "failures-"), ""),
+            "pace": ("Pace", "How the time of the run is used", _named(made, "phases-", "idle", "age"), ""),
             "learning": ("Learning", "Health of the learner", _named(made, "health-"), " small"),
         }
         if first:
             body += '<p class="soft">After one step there is nothing to draw over steps yet: its numbers are above.</p>'
         for key, (short, title, names, kind) in groups.items():
-            if names and not (first and key in ("rate", "steps", "learning")):
+            if names and not (first and key in ("rate", "steps", "pace", "learning")):
                 self.sections[key] = short
                 drawn = "".join(self._draw(made[name]) for name in names)
                 body += f'<section id="{key}"><h2>{title}</h2><div class="charts{kind}">{drawn}</div></section>'
@@ -250,7 +252,9 @@ def _conditions(run: Run) -> list[str]:
     notes = []
     name = f"{run.task} {run.label} {run.seed}".strip()
     done, total = run.under_way
-    if total:
+    if total and pace.is_stream(run):
+        notes.append(f"{name}: {total} attempts that began are in no step, or not yet; {done} of them have ended.")
+    elif total:
         notes.append(
             f"{name}: step {len(run.steps) + 1} is under way, or was when the run stopped: {done} of {total} scripts."
         )

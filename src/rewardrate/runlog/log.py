@@ -189,8 +189,8 @@ class RunLog(Reader):
         if step != self.last_step() + 1:
             rule = f"step {self.last_step()} is the latest, so it cannot begin"
             raise InputError("step", step, rule, "call resume() and continue from there")
-        tables = "SELECT id FROM attempts_rows UNION ALL SELECT id FROM pending_rows"
-        known = self._rows(f"SELECT coalesce(max(id), 0) FROM ({tables})")[0][0]
+        latest = (f"(SELECT coalesce(max(id), 0) FROM {table}_rows)" for table in ("attempts", "pending"))
+        known = self._rows(f"SELECT max({', '.join(latest)})")[0][0]  # each from its end: no row is read
         for row, (proposal, origin) in enumerate(zip(proposals, origins, strict=True)):
             _check_origin(origin, row, known)
             number = known + 1 + row

@@ -9,7 +9,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from rewardrate.errors import InputError
@@ -91,6 +91,28 @@ def owned(count: int, *, patience_seconds: float | None = None, stop: Stop | Non
     finally:
         for file in held.values():
             os.close(file)
+
+
+@contextlib.contextmanager
+def pinned(numbers: Collection[int]) -> Iterator[None]:
+    """Keep the calling thread, and those of libraries that compute for it, on these cores until the block ends.
+
+    A library's threads (OpenMP, BLAS) stay where the thread that made them was, so moving that one is not enough. Other
+    threads of Python keep their cores.
+    """
+    others = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
+    tasks = [int(path.name) for path in Path("/proc/self/task").iterdir()]
+    before: dict[int, set[int]] = {}
+    try:
+        for task in (task for task in tasks if task not in others):
+            with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
+                before[task] = os.sched_getaffinity(task)
+                os.sched_setaffinity(task, numbers)
+        yield
+    finally:
+        for task, cores in before.items():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(task, cores)
 
 
 def _take(count: int, held: dict[str, int]) -> bool:

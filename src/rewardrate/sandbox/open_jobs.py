@@ -24,7 +24,8 @@ class OpenJobs:
         self._changed = threading.Condition()
         self._ended = self._cancelled = False
         self._on_cancel: Callable[[], None] | None = None
-        self._running = self._most = 0
+        self._running: set[int] = set()
+        self._most = 0
         self._busy, self._since = 0.0, time.monotonic()
 
     @property
@@ -43,32 +44,46 @@ class OpenJobs:
             self._changed.notify()
             return number
 
-    def take(self, *, wait: bool = True) -> tuple[int, Job] | None:
-        """The next job and its number; None where there will be none (without `wait`: where there is none now)."""
+    def take(self, *, wait: bool = True, runs: bool = True) -> tuple[int, Job] | None:
+        """The next job and its number; None where there will be none (without `wait`: where there is none now).
+
+        Without `runs` it has no place yet: `began` says when it has.
+        """
         with self._changed:
             while not self._waiting and not self._ended and wait:
                 self._changed.wait()
             if not self._waiting:
                 return None
-            self._account(1)
-            return self._waiting.popleft()
+            number, job = self._waiting.popleft()
+            if runs:
+                self._begin(number)
+            return number, job
 
-    def done(self) -> None:
-        """A job that was taken has its result."""
+    def began(self, number: int) -> None:
+        """A job that was taken runs from now on. Said again, it is nothing."""
         with self._changed:
-            self._account(-1)
+            self._begin(number)
+
+    def _begin(self, number: int) -> None:
+        self._account()
+        self._running.add(number)
+        self._most = max(self._most, len(self._running))
+
+    def done(self, number: int) -> None:
+        """A job that was taken has its result; who runs it says so before taking another. Said again, it is nothing."""
+        with self._changed:
+            self._account()
+            self._running.discard(number)
 
     def usage(self) -> tuple[float, int]:
         """Seconds that jobs have been running for, added up, and how many ran at once at most."""
         with self._changed:
-            self._account(0)
+            self._account()
             return self._busy, self._most
 
-    def _account(self, change: int) -> None:
+    def _account(self) -> None:
         now = time.monotonic()
-        self._busy, self._since = self._busy + self._running * (now - self._since), now
-        self._running += change
-        self._most = max(self._most, self._running)
+        self._busy, self._since = self._busy + len(self._running) * (now - self._since), now
 
     def first(self) -> Job | None:
         """The next job, left where it is; waits for it. None where there will be none."""

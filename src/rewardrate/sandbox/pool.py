@@ -209,7 +209,9 @@ class _Work:
             while (taken := self._jobs.take()) is not None:
                 index, job = taken
                 try:
-                    self._done.put((index, self._measure(job, self._stop, self._turn)))
+                    result = self._measure(job, self._stop, self._turn)
+                    self._jobs.done(index)  # before another is taken: so many run at once, and no more
+                    self._done.put((index, result))
                 except Stopped:
                     return
                 except BaseException as error:

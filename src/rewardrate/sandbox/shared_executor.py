@@ -69,7 +69,7 @@ class SharedExecutor(Executor):
         try:
             with contextlib.closing(self._executor.stream(self._jobs)) as ended:
                 for number, result in ended:
-                    self._jobs.done()
+                    self._jobs.done(number)
                     with self._lock:
                         index, caller = self._callers.pop(number)
                     caller.put((index, result))

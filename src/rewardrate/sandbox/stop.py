@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 
 
 class Stopped(Exception):
@@ -14,12 +15,14 @@ class Stop:
     """Set once, from any thread; `descriptor` becomes readable then and stays so."""
 
     def __init__(self) -> None:
+        self._turn = threading.Lock()  # `set` must not write to a number that `close` has given back
         self.descriptor, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def set(self) -> None:
         """End everything that looks at this."""
-        if self._write >= 0:
-            os.write(self._write, b"x")
+        with self._turn:
+            if self._write >= 0:
+                os.write(self._write, b"x")
 
     def is_set(self) -> bool:
         """Whether it was set."""
@@ -29,7 +32,8 @@ class Stop:
 
     def close(self) -> None:
         """Give the descriptors back, when they are not needed any more."""
-        for number in (self.descriptor, self._write):
-            if number >= 0:
-                os.close(number)
-        self.descriptor = self._write = -1
+        with self._turn:
+            for number in (self.descriptor, self._write):
+                if number >= 0:
+                    os.close(number)
+            self.descriptor = self._write = -1

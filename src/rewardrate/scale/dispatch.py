@@ -170,6 +170,7 @@ class Work:
             if member is None:
                 return
             self._waiting.popleft()
+            self._supply.began(index)
             job = self._jobs[index]
             bare = Job(**{**job.__dict__, "data": {}})  # paths of this machine mean nothing on another
             names = {name: self._data[str(path)] for name, path in job.data.items()}
@@ -180,7 +181,7 @@ class Work:
 
     def _next(self) -> int | None:
         """The job at the front, taken from the supply where none waits here; None where there is none now."""
-        if not self._waiting and (taken := self._supply.take(wait=False)) is not None:
+        if not self._waiting and (taken := self._supply.take(wait=False, runs=False)) is not None:
             self._jobs[taken[0]] = taken[1]
             self._waiting.append(taken[0])
         return self._waiting[0] if self._waiting else None

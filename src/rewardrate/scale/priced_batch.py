@@ -37,6 +37,9 @@ class PricedBatch:
         if recipe.price == "horizon":
             rule, remedy = "the deadline is kept by rewardrate train alone", 'use rewardrate train, or price = "rate"'
             raise InputError("price", recipe.price, rule, remedy)
+        if recipe.schedule == "stream":
+            rule, remedy = "an engine that samples and learns itself has its own", 'use rewardrate train, or "step"'
+            raise InputError("schedule", recipe.schedule, rule, remedy)
         setup = recipe.setup()
         self.recipe = recipe
         self.setup = setup

@@ -9,7 +9,6 @@ learned from is bounded by admission: it begins only when its update is at most 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,6 +60,10 @@ class StreamLoop(Loop):
     _open: dict[int, Open] = field(default_factory=dict)
     _recorded: dict[int, Recorded] = field(default_factory=dict)
     "What is on record of attempts that the resume point knows nothing of, or not the end of."
+    _told: set[int] = field(default_factory=set)
+    "Attempts whose end was on record when this process began."
+    _committed: int = 0
+    "The latest step on record when this process began."
     _ended: deque[Ended] = field(default_factory=deque)
     "Ends that are on record and not worked through yet, in their order."
     _parents: dict[int, Solution | None] = field(default_factory=dict)
@@ -77,6 +80,7 @@ class StreamLoop(Loop):
         """Algorithm 1 of the paper, for chains with clocks of their own, until the budget is used up."""
         recorded, start = self.resume()
         before = self._read(recorded)
+        self._since = (self.usage()[0] if self.usage is not None else 0.0, time.monotonic())
         with self.make_under_way(self.environment, self.log.ended, before=before) as under_way:
             for step in self.steps(start):
                 batch = self.collect(step, under_way)  # s_t, a_t ~ pi(. | s_t); r_{t+1}, delta_{t+1} as they come
@@ -94,31 +98,30 @@ class StreamLoop(Loop):
             self._execute(attempt, under_way)
         self._killed = []
         while self.stream.batch() is None:
-            self.begin(step, under_way)
+            if not self._ended or self._ended[0][0] in self._told:
+                self.begin(step, under_way)  # ends of a record one by one, since each may have let an attempt begin
             if not self._ended:
                 with self._timed("execute"):
                     self._ended.extend(under_way.arrived())
-            while self._ended and self._ended[0][0] in self._open and self.stream.batch() is None:
-                free = self.end(step, *self._ended.popleft())
-                if self.stream.batch() is not None:
-                    self.begin(step, under_way)  # whoever was free before the last end is still written by this policy
-                self._idle.extend(free)
+            free = self.end(step, *self._ended.popleft())
+            if self.stream.batch() is not None:
+                self.begin(step, under_way)  # whoever was free before the last end is still written by this policy
+            self._idle.extend(free)
         return [self._open[number + 1] for number in self.stream.batch() or ()]
 
     def begin(self, step: int, under_way: UnderWay) -> None:
         """Start the next attempts of idle chains, as far as age allows: proposals that are on record, or new ones."""
-        if len(self._idle) < self.together and self.stream.running:
-            return
         group = self.pricer.attempts_per_prompt
         started: dict[int, int] = {}
-        while self._idle and self.stream.may_start():
-            first = self._idle.popleft() * group
+        new: list[int] = []
+        while self._idle and self.stream.may_start() and self._may_begin(step, bool(new)):
+            first, number = self._idle.popleft() * group, self.stream.started + 1
+            new += [] if number in self._recorded else range(number, number + group)
             started |= {self.stream.start(chain) + 1: chain for chain in range(first, first + group)}
         if not started:
             return
         places = self.pricer.parents()
         parents = {attempt: places[(attempt - 1) % len(places)] for attempt in started}
-        new = [attempt for attempt in started if attempt not in self._recorded]
         proposals = {attempt: self._recorded[attempt].proposal for attempt in started if attempt in self._recorded}
         if new:
             proposals |= self._propose(step, new, parents, [started[attempt] for attempt in new])
@@ -126,18 +129,33 @@ class StreamLoop(Loop):
             self._open[attempt] = Open(chain, parents[attempt], proposals[attempt])
             self._execute(attempt, under_way)
 
+    def _may_begin(self, step: int, others: bool) -> bool:
+        """Whether the next attempt begins now; `others`: new ones that are written for at the same time.
+
+        One that is on record begins with the policy that wrote it, whatever `together` is by now (other cores).
+        """
+        known = self._recorded.get(self.stream.started + 1)
+        if known is not None:
+            return known.updates == self.stream.version
+        if step <= self._committed:
+            return False  # steps that are worked through again had no further attempts
+        return others or len(self._idle) >= self.together or not self.stream.running
+
     def end(self, step: int, attempt: int, outcome: Outcome) -> list[int]:
         """An attempt has ended. Returns the group of chains that is free now, where all of it is."""
+        if attempt not in self._open:
+            rule = "it ends there before it has begun, so the run cannot be worked through again"
+            raise InputError("run log", f"attempt {attempt}", rule, "restore the folder from a copy")
         one, size = self._open[attempt], self.pricer.attempts_per_prompt
         one.outcome = outcome
         self._arrivals += 1
         reward = outcome.reward if outcome.valid else 0.0
         self.stream.end(attempt - 1, reward, outcome.seconds, valid=outcome.valid, charged=outcome.charged)
-        if self.on_attempt is not None:
-            self.on_attempt((attempt - 1) % self.stream.batch_size, outcome)
-        known = self._recorded.get(attempt)
-        if not outcome.charged and (known is None or known.outcome is None):
-            self.log.note("sandbox-failure", f"attempt {attempt}: {outcome.message}")
+        if attempt not in self._told:
+            if self.on_attempt is not None:
+                self.on_attempt((attempt - 1) % self.stream.batch_size, outcome)
+            if not outcome.charged:
+                self.log.note("sandbox-failure", f"attempt {attempt}: {outcome.message}")
         group = one.chain // size
         others = (other for other in self._open.values() if other.chain // size == group) if size > 1 else ()
         return [] if any(other.outcome is None for other in others) else [group]
@@ -172,7 +190,7 @@ class StreamLoop(Loop):
         if self.usage is not None:
             (busy, most), now = self.usage(), time.monotonic()
             before, then = self._since
-            if then and most:
+            if most:
                 found["idle_share"] = max(0.0, 1.0 - (busy - before) / (most * (now - then)))
             self._since = busy, now
         return found
@@ -191,6 +209,8 @@ class StreamLoop(Loop):
         """Take up what is on record beyond the resume point; returns how many ends the record has."""
         rows = [row for step in sorted(recorded) for row in recorded[step]]
         self._recorded = {row.attempt: row for row in rows}
+        self._told = {row.attempt for row in rows if row.outcome is not None}
+        self._committed = self.log.last_step()
         if not self.stream.started:
             self._idle.extend(range(self.stream.chains // self.pricer.attempts_per_prompt))
         ends = [(row.arrival, row.attempt, row.outcome) for row in rows if row.arrival is not None]
@@ -217,8 +237,8 @@ class StreamLoop(Loop):
 
     def _execute(self, attempt: int, under_way: UnderWay) -> None:
         """Run an attempt whose outcome is not on record."""
-        known, one = self._recorded.get(attempt), self._open[attempt]
-        if known is None or known.outcome is None:
+        one = self._open[attempt]
+        if attempt not in self._told:
             seconds = one.proposal.seconds
             under_way.start(
                 attempt, one.proposal.text, parent_of(one.parent), lambda found: self.pricer.charged(found, seconds)
@@ -239,10 +259,5 @@ class StreamLoop(Loop):
         if not self.own_cores:
             yield
             return
-        with cores.owned(self.own_cores) as mine:
-            before = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, mine)
-            try:
-                yield
-            finally:
-                os.sched_setaffinity(0, before)
+        with cores.owned(self.own_cores) as mine, cores.pinned(mine):
+            yield

@@ -96,10 +96,35 @@ def test_nothing_is_kept_once_the_step_is_on_record(server, chat, tmp_path):
     path = tmp_path / "paid.jsonl"
     asked(PaidReplies(path), chat, "a")
     again = PaidReplies(path)
-    again.clear()
+    again.end(again.begin())
     assert not path.exists()
     asked(again, chat, "a")
     assert len(server.seen) == 2
     nowhere = PaidReplies()
     assert asked(nowhere, chat, "a") == "reply to a, 1"
-    nowhere.clear()
+    nowhere.end(nowhere.begin())
+
+
+def test_an_attempt_that_ends_takes_none_of_the_replies_of_those_that_are_under_way(server, chat, tmp_path):
+    """Chains that do not wait: something is always under way, and the file holds what that may need, no more."""
+    path = tmp_path / "paid.jsonl"
+    replies = PaidReplies(path)
+    first = replies.begin()
+    asked(replies, chat, "a")
+    second = replies.begin()
+    asked(replies, chat, "b")
+    asked(replies, chat, "c")
+    replies.end(first)
+    assert len([line for line in path.read_text().split("\n") if line]) == 2, (
+        "the first one's reply is on record, those of the second are not"
+    )
+    again = PaidReplies(path)
+    taken, other = again.begin(), again.begin()
+    asked(again, chat, "b")
+    again.end(other)
+    last = PaidReplies(path)
+    assert [asked(last, chat, words) for words in ("b", "c")] == ["reply to b, 1", "reply to c, 1"]
+    assert len(server.seen) == 3, "nothing was paid for twice"
+    again.end(taken)
+    replies.end(second)
+    assert not path.exists()

@@ -142,6 +142,7 @@ class Speedrun(Environment):
         is charged, and the same command resumes.
         """
         codes = [self.race.baseline if one is None else one.code for one in parents or [None] * len(replies)]
+        begun = self._replies.begin() if replies else None
         made = self._implementer.implement(replies, codes)
         asked = [one for one in made if one.asked or one.fault == SANDBOX_FAILURE]  # the others never reached a model
         _someone_answered([one.message for one in asked if one.reason in UNREACHED], len(asked))
@@ -159,8 +160,8 @@ class Speedrun(Environment):
         with contextlib.closing(self.run_each([made[place].code for place in left])) as ended:
             for at, outcome in ended:
                 yield left[at], outcome
-        if replies:  # a step that is worked through again from the record executes nothing, and pays for nothing
-            self._replies.clear()
+        if begun is not None:  # a step that is worked through again from the record pays for nothing
+            self._replies.end(begun)
 
     def run(self, codes: Sequence[str], *, numbers: Sequence[int] | None = None) -> list[Outcome]:
         """Run scripts as they are, unjudged but by the referee; `numbers` tell repeats of a script apart."""
