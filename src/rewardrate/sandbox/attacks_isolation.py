@@ -127,6 +127,12 @@ LINKING: list[Row] = [
         LIBRARY + "fcntl.fcntl(file, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 4242, 8, 0))\nprint('LEAK')",
     ),
     (
+        "link boxes by record locks on a device",
+        LIBRARY
+        + "null = os.open('/dev/null', os.O_RDWR)\ntry: fcntl.lockf(null, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKED)\n"
+        "except BlockingIOError: print('LEAK')",
+    ),
+    (
         "hold a lease on a shared file",
         LIBRARY + "fcntl.fcntl(file, 1024, fcntl.F_RDLCK)\nprint('LEAK')",
     ),
@@ -192,6 +198,23 @@ LEAVING: list[Row] = [
     (
         "leave a message in a file's times",
         f"import os\nos.utime({NAMED}, (7, 7))\nprint('LEAK' if os.stat({NAMED}).st_mtime == 7 else 'no')",
+    ),
+    (
+        "leave a message in a device's times",
+        "import os\nfor name in ('null', 'full', 'random', 'urandom'):\n    before = os.stat('/dev/' + name).st_mtime_ns\n"
+        "    try: os.utime('/dev/' + name)\n    except OSError as e: print(e)\n"
+        "    print('LEAK' if os.stat('/dev/' + name).st_mtime_ns != before else 'the same')",
+    ),
+    (
+        "leave a message in a counter of the machine",
+        "import os\nPLACES = [os.path.join('/proc', name) for name in ('stat', 'vmstat', 'softirqs', 'interrupts', 'zoneinfo', 'pressure/cpu', 'sys/fs/dentry-state')]\n"
+        "def look(): return [open(place).read() for place in PLACES if os.path.exists(place)]\nbefore = look()\n"
+        "for _ in range(20):\n    if os.fork() == 0: os._exit(0)\n    os.wait()\nprint('LEAK' if look() != before else 'the same')",
+    ),
+    (
+        "leave a message in the numbers of sockets",
+        "import socket\nfor number in (57, 71):\n    try: print('LEAK', socket.socketpair()[0].getsockopt(socket.SOL_SOCKET, number, 8))\n"
+        "    except OSError as e: print(e)",
     ),
     (
         "leave a message in a file's mode",
