@@ -20,6 +20,7 @@ BITING = [
     "watch who opens a shared file",
     "leave a message in a counter of the machine",
     "leave a message in the numbers of sockets",
+    "ask for a shared file's extents, which the kernel then keeps",
 ]
 
 

@@ -53,6 +53,12 @@ RESIDENCY: list[Row] = [
         LIBRARY
         + "print('LEAK' if libc.syscall(0 if arm else 206, 4, ctypes.byref(ctypes.c_ulong(0))) == 0 else 'refused')",
     ),
+    (
+        "ask for a shared file's extents, which the kernel then keeps",
+        LIBRARY
+        + "for ask in (lambda: os.lseek(file, 0, os.SEEK_HOLE), lambda: os.lseek(file, 0, os.SEEK_DATA), lambda: fcntl.ioctl(file, 0xC020660B, bytearray(32))):\n"
+        "    try: print('LEAK', ask())\n    except OSError as e: print(e)",
+    ),
     ("evict a library by advice", EVICTION.format("os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)")),
     (
         "evict a library by reading it uncached",
@@ -391,6 +397,12 @@ HOARDING += [
         LIBRARY + "ends = os.pipe()\nbyte = ctypes.create_string_buffer(1)\n"
         "where = ctypes.create_string_buffer(struct.pack('QQ', ctypes.addressof(byte), 1))\n"
         "print('LEAK' if libc.vmsplice(ends[1], where, ctypes.c_ulong(1), 0) == 1 else 'refused')",
+    ),
+    (
+        "keep programs in sockets",
+        LIBRARY
+        + "import socket\nprogram = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 1))\nwhere = struct.pack('HxxxxxxQ', 1, ctypes.addressof(program))\n"
+        "for number in (26, 51):\n    try: socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, number, where); print('LEAK')\n    except OSError as e: print(e)",
     ),
     (
         "keep rules in a ruleset",

@@ -107,9 +107,12 @@ CALLS = {
     'a thread with its own': lambda: said(lambda: kernel.syscall(seccomp.CLONE[column], 0x10900, 0, 0, 0, 0)),
     'core limit': lambda: str(resource.getrlimit(resource.RLIMIT_CORE)[0]),
     'flags of a file': lambda: said(lambda: fcntl.ioctl(file, 0x80086601, bytearray(8))),
+    'holes': lambda: said(lambda: os.lseek(file, 0, os.SEEK_HOLE)), 'the end': lambda: said(lambda: os.lseek(file, 0, os.SEEK_END)),
+    'socket number': lambda: said(lambda: socket.socketpair()[0].getsockopt(1, 57, 8)), 'socket kind': lambda: said(lambda: socket.socketpair()[0].getsockopt(1, 3)),
+    'program': lambda: said(lambda: socket.socketpair()[0].setsockopt(1, 26, bytes(16))), 'option': lambda: said(lambda: socket.socketpair()[0].setsockopt(1, 2, 1)),
     'a terminal': lambda: said(lambda: fcntl.ioctl(file, 0x5401, bytearray(64))),
     **{f'call {number:x}': lambda number=number: said(lambda: fcntl.ioctl(file, number, bytearray(128)))
-       for number in (0xC0506617, 0xC080661A, 0x40806685, 0xC0606610, 0x40087602, 0x401C5820, 0x5412, 0x541C, 0xC0189436)},
+       for number in (0xC0506617, 0xC080661A, 0x40806685, 0xC0606610, 0x40087602, 0x401C5820, 0x5412, 0x541C, 0xC0189436, 0xC020660B)},
     **{f'socket {words}': lambda words=words: said(lambda: socket.socket(*words).close())
        for words in ((2, 1, 0), (2, 2, 17), (2, 2, 136), (2, 1, 262), (16, 3, 0), (16, 3, 2), (16, 3, 6), (17, 3, 0), (10, 1, 0))},
 }
@@ -175,6 +178,9 @@ def test_what_the_kernel_keeps_for_the_whole_machine_cannot_be_reached(tmp_path)
     assert {said[name] for name in ("quotas", "pages to a node", "huge pages", "huge memory files")} == {"EPERM"}
     assert {said[name] for name in ("pages into a pipe", "a ruleset")} == {"ENOSYS"}
     assert said["flags of a file"] != "EPERM"
+    assert (said["holes"], said["the end"]) == ("EINVAL", "done")
+    assert (said["socket number"], said["socket kind"]) == ("ENOPROTOOPT", "done")
+    assert (said["program"], said["option"]) == ("EPERM", "done")
     assert said["a terminal"] == "ENOTTY"
 
 

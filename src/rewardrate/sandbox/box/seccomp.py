@@ -134,6 +134,7 @@ EXTENDED_ATTRIBUTES = {
 }
 CLONE, SOCKET, IOCTL, PRLIMIT, SETPRIORITY = (56, 220), (41, 198), (16, 29), (302, 261), (141, 140)
 IOPRIO_SET, FCNTL, MADVISE, SETSOCKOPT, GETSOCKOPT = (251, 30), (72, 25), (28, 233), (54, 208), (55, 209)
+LSEEK = (8, 62)
 PREADV2, PWRITEV2, PRCTL = (327, 286), (328, 287), (157, 167)
 CLOSE_RANGE = (436, 436)
 MMAP, MBIND, SETRLIMIT = (9, 222), (237, 235), (160, 164)
@@ -148,9 +149,9 @@ PROTOCOLS, NETLINK_ROUTE = (0, 1, 6, 17), 0
 TERMINAL_INPUT, TERMINAL_LINUX = 0x5412, 0x541C
 # The file systems' own calls, by the byte that says whose they are ('f', 'v', 'X', btrfs). They set flags, keys and
 # seals of shared files, keep extents in memory or make snapshots, many through a descriptor that can only read, and
-# PAGEMAP_SCAN is one of them. So all are refused but reading flags, version and extents, and copying by reference.
+# PAGEMAP_SCAN is one of them. So all are refused but reading flags and version, and copying by reference.
 FILE_SYSTEM_CALLS, CALL_KIND = (0x6600, 0x7600, 0x5800, 0x9400), 0xFF00
-HARMLESS_CALLS = (0x80086601, 0x80087601, 0x801C581F, 0xC020660B, 0x40049409, 0x4020940D)
+HARMLESS_CALLS = (0x80086601, 0x80087601, 0x801C581F, 0x40049409, 0x4020940D)
 # fcntl: locks of open files, which /proc/locks shows to every namespace; leases, directory notices and write hints,
 # which are kept with the shared file. Plain record locks stay, because SQLite needs them: on a file that can only be
 # read they never conflict. Asking who holds one is answered as "another", which SQLite takes for a transaction in
@@ -164,9 +165,11 @@ PIPE_SIZE = 1031
 # Huge pages come out of a store of the whole machine.
 MAP_SHARED, MAP_ANONYMOUS, MAP_HUGE, SHM_HUGE, MEMFD_HUGE = 0x1, 0x20, 0x40000, 0o4000, 0x4
 RLIMIT_CORE = 4
+HOLES = (3, 4)  # lseek: SEEK_DATA, SEEK_HOLE
 SHARED_PAGES = (12, 20, 21, 25)  # madvise: MADV_MERGEABLE, MADV_COLD, MADV_PAGEOUT, MADV_COLLAPSE
 PR_SET_DUMPABLE = 4
 SOL_SOCKET, BUFFER_SIZES = 1, (7, 8, 32, 33)
+ATTACH = (26, 50, 51, 52)  # programs, compiled into memory of which the machine has little and no group counts it
 COOKIES = (57, 71)  # numbers of sockets and of their namespaces, given in order for the whole machine when asked for
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -254,7 +257,11 @@ def _by_argument(
     for call in (PREADV2, PWRITEV2):  # RWF_NOWAIT says whether a page is in memory, RWF_DONTCACHE evicts it
         yield call, _only(5, (0,), FAIL | errno.EOPNOTSUPP)
     # Larger buffers are kernel memory that no limit counts: control groups of version 1 leave those of TCP and UDP out.
-    yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *_but(2, BUFFER_SIZES, NOTHING)]
+    attach = [step for name in ATTACH for step in ((EQUAL, 0, 1, name), _end(FAIL | errno.EPERM))]
+    sizes = _but(2, BUFFER_SIZES, NOTHING)
+    yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), _load(2), *attach, *sizes]
+    # Where a file's holes are: to answer, the kernel keeps the places of its extents, and does not look twice.
+    yield LSEEK, _but(2, HOLES, FAIL | errno.EINVAL)
     cookies = _but(2, COOKIES, FAIL | errno.ENOPROTOOPT)
     yield GETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *cookies]
     yield from _memory(count_memory=count_memory, devices=devices, can=can)
