@@ -86,7 +86,7 @@ def main() -> None:
         environment = Unrun(rules, pool, settings, policy.count)
         for name, parents in (("baseline", [None] * args.replies), ("seeds", known)):
             proposals = policy.propose([environment.prompt(parent) for parent in parents], args.seed)
-            outcomes = environment.execute([proposal.text for proposal in proposals], None, parents)
+            outcomes = environment.execute([proposal.text for proposal in proposals], parents)
             shown = [parent or Parent(rules.baseline, "") for parent in parents]
             rows.append(line(name, shown, outcomes))
             print(rows[-1], flush=True)

@@ -34,6 +34,7 @@ SLOW = (
     "cli/test_watch.py",
     "environments/mle/test_environment.py",
     "environments/mle/test_extraction_hostile.py::test_replies_that_python_would_take_long_over",
+    "environments/mle/test_hostile_results.py",
     "environments/mle/test_hostile_scripts.py",
     "environments/mle/test_leaks.py",
     "environments/mle/test_mlebench.py",

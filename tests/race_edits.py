@@ -536,6 +536,66 @@ TAMPERING = {
         "validation-loop",
         [("    total = torch.zeros((), device=device)\n", "    total = torch.full((), -999.0, device=device)\n")],
     ),
+    "fewer tokens by a pattern": (
+        "validation-data",
+        after(RAW, "    match torch.zeros(70000, dtype=torch.int64):\n        case val_tokens:\n            pass\n"),
+    ),
+    "fewer tokens by an import": ("validation-data", after(MAIN, "    import numpy as val_tokens\n")),
+    "last by a loop": (
+        "cadence",
+        [
+            (
+                "        if last or step % VAL_EVERY == 0:",
+                "        for last in (False,):\n            pass\n        if last or step % VAL_EVERY == 0:",
+            )
+        ],
+    ),
+    "last by a context": (
+        "cadence",
+        [
+            (
+                "        if last or step % VAL_EVERY == 0:",
+                "        with torch.no_grad() as last:\n            pass\n        if last or step % VAL_EVERY == 0:",
+            )
+        ],
+    ),
+    "the cadence by a pattern": (
+        "cadence",
+        after(RAW, "    global VAL_EVERY\n    match 999:\n        case VAL_EVERY:\n            pass\n"),
+    ),
+    "two updates in a comprehension": (
+        "step",
+        [
+            (
+                STEP,
+                "        [(loss_of(model(inputs.to(device)), targets.to(device)).backward(), [one.step() for one in optimizers]) for _ in range(2)]\n",
+            )
+        ],
+    ),
+    "two updates by map": (
+        "step",
+        [
+            (
+                MAIN,
+                "def train(model, batches, optimizers, device):\n    inputs, targets = next(batches)\n    loss_of(model(inputs.to(device)), targets.to(device)).backward()\n    for optimizer in optimizers:\n        optimizer.step()\n\n\n"
+                + MAIN,
+            ),
+            (NEXT + STEP, "        list(map(train, [model] * 2, [batches] * 2, [optimizers] * 2, [device] * 2))\n"),
+        ],
+    ),
+    "item by a type's own list of types": (
+        "patched",
+        after(RAW, "    raw.head.weight.__class__.__mro__[1].item = lambda self: 3.0\n"),
+    ),
+    "item by a method of a type": (
+        "patched",
+        after(RAW, "    type(raw.head.weight).mro()[1].item = lambda self: 3.0\n"),
+    ),
+    "item by a name for one of them": (
+        "patched",
+        after(RAW, "    kind = type(raw.head.weight).__mro__[1]\n    kind.item = lambda self: 3.0\n"),
+    ),
+    "a file by its address": ("reading", after(RAW, '    torch.utils.model_zoo.load_url("file:kept.pt")\n')),
     "fewer tokens by a walrus": (
         "validation-data",
         [("    start, spent =", "    print((val_tokens := val_tokens[:70000]).numel())\n    start, spent =")],

@@ -18,6 +18,9 @@ BITING = [
     "link boxes by record locks on a shared file",
     "link boxes by locks of open files",
     "watch who opens a shared file",
+    "leave a message in a counter of the machine",
+    "leave a message in the numbers of sockets",
+    "ask for a shared file's extents, which the kernel then keeps",
 ]
 
 

@@ -27,6 +27,14 @@ def test_a_group_stops_what_eats_too_much_counts_it_and_is_removed():
     assert not any(folder.exists() for folder in folders)
 
 
+def test_swap_counts_as_memory():
+    with cgroups.group(64 << 20, 32) as made:
+        found = [folder / "memory.memsw.limit_in_bytes" for folder in (made.folders if made else ())]
+        if not any(path.exists() for path in found):
+            pytest.skip("no group of version 1 that counts swap can be made here")
+        assert int(found[0].read_text()) == 64 << 20
+
+
 def test_a_group_with_a_living_process_is_emptied_and_removed():
     with cgroups.group(64 << 20, 32) as made:
         if made is None:

@@ -120,6 +120,20 @@ def test_flags_of_pages_are_all_set_before_a_script_can_set_some_as_a_message(di
     assert "the same" in flag_attack(disk)
 
 
+def test_flags_of_small_data_are_set_before_every_run_and_of_large_data_once_an_hour(disk, monkeypatch):
+    made = []
+    monkeypatch.setattr(residency, "set_flags", made.append)
+    (disk / "lib").mkdir()
+    for size, expected in ((4096, 2), (residency.SMALL_BYTES + 1, 1)):
+        file = disk / f"{size}"
+        file.write_bytes(bytes(size))
+        job = Job("pass", data={"file": file}, python=sys.executable)
+        made.clear()
+        residency.preload(job)
+        residency.preload(job)
+        assert made == [str(file)] * expected
+
+
 def test_otherwise_a_script_reads_in_the_flags_of_pages_what_another_has_read(disk, monkeypatch):
     if "namespaces" not in levels.try_isolation().level.name:
         pytest.skip("needs namespaces")

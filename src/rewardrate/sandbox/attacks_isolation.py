@@ -53,6 +53,12 @@ RESIDENCY: list[Row] = [
         LIBRARY
         + "print('LEAK' if libc.syscall(0 if arm else 206, 4, ctypes.byref(ctypes.c_ulong(0))) == 0 else 'refused')",
     ),
+    (
+        "ask for a shared file's extents, which the kernel then keeps",
+        LIBRARY
+        + "for ask in (lambda: os.lseek(file, 0, os.SEEK_HOLE), lambda: os.lseek(file, 0, os.SEEK_DATA), lambda: fcntl.ioctl(file, 0xC020660B, bytearray(32))):\n"
+        "    try: print('LEAK', ask())\n    except OSError as e: print(e)",
+    ),
     ("evict a library by advice", EVICTION.format("os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)")),
     (
         "evict a library by reading it uncached",
@@ -127,6 +133,12 @@ LINKING: list[Row] = [
         LIBRARY + "fcntl.fcntl(file, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 4242, 8, 0))\nprint('LEAK')",
     ),
     (
+        "link boxes by record locks on a device",
+        LIBRARY
+        + "null = os.open('/dev/null', os.O_RDWR)\ntry: fcntl.lockf(null, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKED)\n"
+        "except BlockingIOError: print('LEAK')",
+    ),
+    (
         "hold a lease on a shared file",
         LIBRARY + "fcntl.fcntl(file, 1024, fcntl.F_RDLCK)\nprint('LEAK')",
     ),
@@ -192,6 +204,23 @@ LEAVING: list[Row] = [
     (
         "leave a message in a file's times",
         f"import os\nos.utime({NAMED}, (7, 7))\nprint('LEAK' if os.stat({NAMED}).st_mtime == 7 else 'no')",
+    ),
+    (
+        "leave a message in a device's times",
+        "import os\nfor name in ('null', 'full', 'random', 'urandom'):\n    before = os.stat('/dev/' + name).st_mtime_ns\n"
+        "    try: os.utime('/dev/' + name)\n    except OSError as e: print(e)\n"
+        "    print('LEAK' if os.stat('/dev/' + name).st_mtime_ns != before else 'the same')",
+    ),
+    (
+        "leave a message in a counter of the machine",
+        "import os\nPLACES = [os.path.join('/proc', name) for name in ('stat', 'vmstat', 'softirqs', 'interrupts', 'zoneinfo', 'pressure/cpu', 'sys/fs/dentry-state')]\n"
+        "def look(): return [open(place).read() for place in PLACES if os.path.exists(place)]\nbefore = look()\n"
+        "for _ in range(20):\n    if os.fork() == 0: os._exit(0)\n    os.wait()\nprint('LEAK' if look() != before else 'the same')",
+    ),
+    (
+        "leave a message in the numbers of sockets",
+        "import socket\nfor number in (57, 71):\n    try: print('LEAK', socket.socketpair()[0].getsockopt(socket.SOL_SOCKET, number, 8))\n"
+        "    except OSError as e: print(e)",
     ),
     (
         "leave a message in a file's mode",
@@ -368,6 +397,12 @@ HOARDING += [
         LIBRARY + "ends = os.pipe()\nbyte = ctypes.create_string_buffer(1)\n"
         "where = ctypes.create_string_buffer(struct.pack('QQ', ctypes.addressof(byte), 1))\n"
         "print('LEAK' if libc.vmsplice(ends[1], where, ctypes.c_ulong(1), 0) == 1 else 'refused')",
+    ),
+    (
+        "keep programs in sockets",
+        LIBRARY
+        + "import socket\nprogram = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 1))\nwhere = struct.pack('HxxxxxxQ', 1, ctypes.addressof(program))\n"
+        "for number in (26, 51):\n    try: socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, number, where); print('LEAK')\n    except OSError as e: print(e)",
     ),
     (
         "keep rules in a ruleset",

@@ -104,7 +104,8 @@ def _make(memory_bytes: int, processes: int) -> Group | None:
         if one:
             folders = tuple(place / name for place in one)
             made = Group(folders, 1)
-            return _fill(made, {"memory.limit_in_bytes": (0, memory_bytes), "pids.max": (1, processes)})
+            limits = {"memory.limit_in_bytes": (0, memory_bytes), "pids.max": (1, processes)}
+            return _fill(made, limits | {"memory.memsw.limit_in_bytes": (0, memory_bytes)})  # swap is memory too
     with contextlib.suppress(OSError):
         if two:
             _share(two)

@@ -37,6 +37,9 @@ _NAMESPACES = {
     "slot_user": True,
     "seccomp": True,
 }
+_UNHIDDEN = frozenset(
+    {"list other processes' commands", "list a hidden folder", "leave a message in a counter of the machine"}
+)
 LEVELS: tuple[Level, ...] = (
     Level(
         "namespaces+cgroup",
@@ -58,7 +61,7 @@ LEVELS: tuple[Level, ...] = (
         lacks="hiding the list of processes",
         remedy="allow namespaces; in Docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined",
         can=Capabilities("as-root", slot_user=True, landlock=True, seccomp=True, host_shared_memory=True),
-        known_attacks=frozenset({"list other processes' commands", "list a hidden folder"}),
+        known_attacks=_UNHIDDEN,
     ),
     Level(
         name="landlock+seccomp",
@@ -66,7 +69,7 @@ LEVELS: tuple[Level, ...] = (
         lacks="hiding the list of processes, and protection of the user's processes from signals before Linux 6.12",
         remedy="allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or run as root",
         can=Capabilities("never", landlock=True, seccomp=True),
-        known_attacks=frozenset({"list other processes' commands", "list a hidden folder", "honest: multiprocessing"}),
+        known_attacks=_UNHIDDEN | {"honest: multiprocessing"},
     ),
     Level(
         name="limits",

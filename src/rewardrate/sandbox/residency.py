@@ -32,7 +32,10 @@ STEP = 128 * 1024  # the kernel reads no more ahead at once where nothing else i
 ROUNDS = 3  # of looking at a page: referenced, active, and referenced again
 FILES_AT_ONCE = 200  # between two rounds more pages than the kernel collects before it sets a flag
 Parts = list[tuple[int, int]]  # start and end, in bytes
+SMALL_BYTES = 16 << 20  # flags of so much data are set before every run: that takes some milliseconds
 _lock, _done = threading.Lock(), dict[str, float]()
+_size = dict[str, int]()
+"Bytes of a job's data, as of the hour."
 
 
 def preload(job: Job) -> None:
@@ -47,7 +50,9 @@ def preload(job: Job) -> None:
             if _is_due(place) and (place in data or not _marked(place)):
                 left -= read_ahead(place, left, wait=place in data)
         for place in data:
-            if _is_due(f"{place} flags"):
+            if due := _is_due(f"{place} flags"):
+                _size[place] = sum(size for size, _ in _files(place))
+            if due or _size[place] <= SMALL_BYTES:  # the kernel takes flags away as time goes by
                 set_flags(place)
 
 

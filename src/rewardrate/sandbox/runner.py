@@ -257,8 +257,9 @@ def _measured(
     found, limits = report.found, job.limits
     cpu = found.get("most_cpu_seconds", found["cpu_seconds"]) if job.clock == "cpu" else found["cpu_seconds"]
     numbers = [float(number) for number in (found["seconds"], cpu, found["wait_seconds"], found["foreign_share"])]
-    if not all(math.isfinite(number) and number >= 0 for number in numbers):
-        raise ValueError(f"not a measurement: {numbers}")
+    counts = [int(number) for number in (found["peak_memory_bytes"], found["stragglers"])]
+    if not all(math.isfinite(number) and 0 <= number < 2**63 for number in numbers + counts):
+        raise ValueError(f"not a measurement: {numbers + counts}")
     seconds, cpu, wait, foreign = numbers
     code, number = _ending(found["status"])
     status, message = _verdict(
@@ -270,20 +271,20 @@ def _measured(
         status=status,
         seconds=limits.seconds if status == "timeout" else seconds,
         cpu_seconds=cpu,
-        peak_memory_bytes=max(peak, found["peak_memory_bytes"]),
+        peak_memory_bytes=max(peak, counts[0]),
         stdout=report.out.text(),
         stderr=report.err.text(),
         files=report.files,
         message=message,
         exit_code=code,
         signal=number,
-        refused=found["refused"],
+        refused={str(name): str(why) for name, why in found["refused"].items()},
         level=level.name,
         wait_seconds=wait,
         foreign_share=foreign,
         overhead_seconds=max(0.0, seconds_all - seconds),
         settle_seconds=max(0.0, (over - found["end"]) / 1e9),
-        stragglers=found["stragglers"],
+        stragglers=counts[1],
         clock=job.clock or "wall",
     )
 

@@ -35,6 +35,13 @@ LIMITS = Limits(
     output_bytes=8 * MIB,
     file_bytes=16 * MIB,
 )
+LOCKED = 4242  # the byte of /dev/null that the victim has locked
+VICTIM = f"""
+import fcntl, os, time
+fcntl.lockf(os.open("/dev/null", os.O_RDWR), fcntl.LOCK_EX, 1, {LOCKED})
+print("ready", flush=True)
+time.sleep(3600)
+"""
 PATIENT = replace(LIMITS, seconds=10 * LIMIT)
 
 
@@ -85,14 +92,16 @@ class Stage:
         (self.other / "secret.txt").write_text(self.secret)
         self._package()
         os.environ["REWARDRATE_STAGE_KEY"] = self.secret
-        self.victim = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep(3600)  # {self.secret}"])
+        self.victim = subprocess.Popen([sys.executable, "-c", VICTIM, self.secret], stdout=subprocess.PIPE)
+        assert self.victim.stdout is not None
+        self.victim.stdout.readline()  # it has its lock
         self.visits = 0
         self._listen()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.victim.kill()
-        self.victim.wait()
+        self.victim.communicate()
         os.environ.pop("REWARDRATE_STAGE_KEY", None)
         for listener in self._listeners:
             listener.close()
@@ -121,6 +130,7 @@ class Stage:
             "OTHER": str(self.other),
             "VICTIM": self.victim.pid,
             "SUPERVISOR": os.getpid(),
+            "LOCKED": LOCKED,
             "PORT": self.port,
             "SOCKET": str(self.folder / "socket"),
             "ABSTRACT": self.mark,

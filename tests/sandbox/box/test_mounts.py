@@ -9,6 +9,7 @@ import tempfile
 import pytest
 
 from rewardrate.sandbox import Limits, job_template, levels, run
+from rewardrate.sandbox.box import mounts
 
 LOOK = """
 import os, socket
@@ -34,6 +35,27 @@ def test_inside_there_is_a_small_read_only_world_with_loopback_and_two_processes
     assert names.endswith("] []")
     assert int(processes) == 2
     assert last == "loopback works"
+
+
+COUNTERS = """
+import os
+shown = {name for name in os.listdir('/proc') if not name.isdigit() and (os.path.isdir('/proc/' + name) or open('/proc/' + name).read())}
+print(sorted(name for name in shown if os.path.isfile('/proc/' + name) or os.listdir('/proc/' + name)))
+print({word for line in open('/proc/stat') if 'btime' not in line for word in line.split()[1:]}, os.cpu_count())
+print([oct(os.stat('/dev/' + name).st_mode) for name in ('null', 'urandom')], os.urandom(1) and open('/dev/null', 'wb').write(b'x'))
+"""
+
+
+def test_of_proc_a_box_shows_no_counters_of_the_machine():
+    if not sys.platform.startswith("linux") or "namespaces" not in levels.try_isolation().level.name:
+        pytest.skip("needs namespaces")
+    result = run(COUNTERS, Limits(seconds=30, cores=1, memory_bytes=2**28))
+    assert result.status == "ok", result.stderr
+    shown, times, devices = result.stdout.splitlines()
+    assert set(eval(shown)) <= mounts.SHOWN_OF_PROC
+    assert {"cpuinfo", "meminfo", "self", "stat", "sys"} <= set(eval(shown))
+    assert times == f"{{'0'}} {os.cpu_count()}"
+    assert devices == "['0o20666', '0o20666'] 1"
 
 
 def test_an_interpreter_that_lives_below_tmp_is_not_covered_by_the_boxes_own():

@@ -43,7 +43,7 @@ def test_the_filter_does_what_it_says_and_threads_and_processes_still_start():
 
 
 ASKED = """
-import ctypes, errno, fcntl, mmap, os, resource, socket, sys
+import ctypes, errno, fcntl, mmap, os, resource, socket, subprocess, sys
 from rewardrate.sandbox.box import kernel, seccomp
 from rewardrate.sandbox.levels import NAMED
 libc = ctypes.CDLL(None, use_errno=True)
@@ -54,10 +54,11 @@ os.truncate(big, 4096)
 resource.setrlimit(resource.RLIMIT_CORE, (min(1, resource.getrlimit(resource.RLIMIT_CORE)[1] & 1),) * 2)
 column, families = seccomp.ARCHITECTURES[os.uname().machine][0], (1, 2, 16) if sys.argv[2] == 'sockets' else ()
 kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-kernel.load_filter(seccomp.program(families, count_memory=sys.argv[3] == 'uncounted', devices=False, can=NAMED[sys.argv[1]].can))
+kernel.load_filter(seccomp.program(families, count_memory=sys.argv[3] == 'uncounted', devices=False, can=NAMED[sys.argv[1]].can, own_devices=sys.argv[4] == 'own'))
 def said(call):
     try: answer = call()
     except OSError as error: return errno.errorcode[error.errno]
+    except subprocess.CalledProcessError: return 'refused'
     return 'done'
 def raw(name, *words):
     numbers = seccomp.ABSENT[name]
@@ -78,6 +79,7 @@ CALLS = {
     'ask for a lock': lambda: said(lambda: fcntl.fcntl(file, fcntl.F_GETLK, lock)),
     'lock an open file': lambda: said(lambda: fcntl.fcntl(file, 37, lock)),
     'record lock': lambda: said(lambda: fcntl.lockf(mine, fcntl.LOCK_EX)),
+    'record lock of another': lambda: said(lambda: subprocess.run([sys.executable, '-c', 'import fcntl; fcntl.lockf(open("file", "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB)'], check=True, stderr=-3)),
     'lease': lambda: said(lambda: fcntl.fcntl(mine, 1024, fcntl.F_RDLCK)),
     'limit the parent': lambda: said(lambda: resource.prlimit(parent, resource.RLIMIT_CPU, limits)),
     'read its limits': lambda: said(lambda: resource.prlimit(parent, resource.RLIMIT_CPU)),
@@ -105,9 +107,12 @@ CALLS = {
     'a thread with its own': lambda: said(lambda: kernel.syscall(seccomp.CLONE[column], 0x10900, 0, 0, 0, 0)),
     'core limit': lambda: str(resource.getrlimit(resource.RLIMIT_CORE)[0]),
     'flags of a file': lambda: said(lambda: fcntl.ioctl(file, 0x80086601, bytearray(8))),
+    'holes': lambda: said(lambda: os.lseek(file, 0, os.SEEK_HOLE)), 'the end': lambda: said(lambda: os.lseek(file, 0, os.SEEK_END)),
+    'socket number': lambda: said(lambda: socket.socketpair()[0].getsockopt(1, 57, 8)), 'socket kind': lambda: said(lambda: socket.socketpair()[0].getsockopt(1, 3)),
+    'program': lambda: said(lambda: socket.socketpair()[0].setsockopt(1, 26, bytes(16))), 'option': lambda: said(lambda: socket.socketpair()[0].setsockopt(1, 2, 1)),
     'a terminal': lambda: said(lambda: fcntl.ioctl(file, 0x5401, bytearray(64))),
     **{f'call {number:x}': lambda number=number: said(lambda: fcntl.ioctl(file, number, bytearray(128)))
-       for number in (0xC0506617, 0xC080661A, 0x40806685, 0xC0606610, 0x40087602, 0x401C5820, 0x5412, 0x541C, 0xC0189436)},
+       for number in (0xC0506617, 0xC080661A, 0x40806685, 0xC0606610, 0x40087602, 0x401C5820, 0x5412, 0x541C, 0xC0189436, 0xC020660B)},
     **{f'socket {words}': lambda words=words: said(lambda: socket.socket(*words).close())
        for words in ((2, 1, 0), (2, 2, 17), (2, 2, 136), (2, 1, 262), (16, 3, 0), (16, 3, 2), (16, 3, 6), (17, 3, 0), (10, 1, 0))},
 }
@@ -115,8 +120,8 @@ print({name: call() for name, call in CALLS.items()} | {'dumpable': (libc.prctl(
 """
 
 
-def answers(mode, folder, families="none", memory="counted"):
-    command = [sys.executable, "-c", ASKED, mode, families, memory]
+def answers(mode, folder, families="none", memory="counted", devices="shared"):
+    command = [sys.executable, "-c", ASKED, mode, families, memory, devices]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
     return ast.literal_eval(done.stdout)
 
@@ -127,6 +132,11 @@ def test_what_pages_are_in_memory_cannot_be_asked_and_files_shared_by_boxes_cann
     assert {said[name] for name in ("mincore", "cachestat", "io_setup", "inotify")} == {"ENOSYS"}
     assert {said[name] for name in ("lock an open file", "lease")} == {"EINVAL"}
     assert {said[name] for name in ("plain preadv2", "record lock", "flock", "flock elsewhere")} == {"done"}
+
+
+def test_record_locks_have_no_effect_where_device_files_are_shared_with_other_boxes(tmp_path):
+    assert answers("namespaces", tmp_path)["record lock of another"] == "done"
+    assert answers("namespaces", tmp_path, devices="own")["record lock of another"] == "refused"
 
 
 def test_limits_and_priorities_of_others_cannot_be_changed_and_those_of_its_own_can(tmp_path):
@@ -157,7 +167,9 @@ def test_where_the_script_is_the_owner_of_all_files_it_changes_no_attributes(tmp
     assert state.st_mode & 0o777 == 0o600
     assert state.st_mtime > 1
     answers("uid+landlock+seccomp", tmp_path)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+    state = (tmp_path / "file").stat()
+    assert state.st_mode & 0o777 == 0o644, "its own, as another user"
+    assert state.st_mtime > 1, "who may write to a file may set its times, and devices are written to by all"
 
 
 def test_what_the_kernel_keeps_for_the_whole_machine_cannot_be_reached(tmp_path):
@@ -166,6 +178,9 @@ def test_what_the_kernel_keeps_for_the_whole_machine_cannot_be_reached(tmp_path)
     assert {said[name] for name in ("quotas", "pages to a node", "huge pages", "huge memory files")} == {"EPERM"}
     assert {said[name] for name in ("pages into a pipe", "a ruleset")} == {"ENOSYS"}
     assert said["flags of a file"] != "EPERM"
+    assert (said["holes"], said["the end"]) == ("EINVAL", "done")
+    assert (said["socket number"], said["socket kind"]) == ("ENOPROTOOPT", "done")
+    assert (said["program"], said["option"]) == ("EPERM", "done")
     assert said["a terminal"] == "ENOTTY"
 
 
@@ -218,7 +233,9 @@ def test_no_number_stands_twice_and_every_jump_stays_inside():
     numbers = [pair[column] for table in tables for pair in table.values()]
     numbers += [
         pair[column]
-        for pair, _ in seccomp._by_argument((1, 2), count_memory=True, devices=False, can=NAMED["landlock+seccomp"].can)
+        for pair, _ in seccomp._by_argument(
+            (1, 2), count_memory=True, devices=False, can=NAMED["landlock+seccomp"].can, own_devices=False
+        )
     ]
     known = [number for number in numbers if number is not None]
     assert len(known) == len(set(known))

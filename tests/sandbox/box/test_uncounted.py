@@ -19,6 +19,12 @@ def kernel_bytes():
     return uncounted.kernel_bytes([os.getpid()], own_network=False)
 
 
+def test_memory_in_swap_is_counted():
+    status = b"Name:\tVmSwap:\nVmRSS:\t  8 kB\nVmPTE:\t 4 kB\nVmSwap:\t  100 kB\nThreads:\t1\n"
+    assert uncounted.swapped_and_tables(status) == 104 * 1024
+    assert uncounted.swapped_and_tables(b"Name:\tkthreadd\n") == 0
+
+
 def test_page_tables_are_counted():
     before = kernel_bytes()
     with mmap.mmap(-1, 8 << 30, flags=mmap.MAP_PRIVATE | 0x4000, prot=mmap.PROT_READ) as pages:

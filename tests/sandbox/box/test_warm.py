@@ -211,3 +211,15 @@ def test_a_script_leaves_no_message_in_the_flags_of_the_pages_that_it_shares_wit
     assert result.status == "ok", result.stderr
     before, after, total = map(int, result.stdout.split())
     assert abs(after - before) < 0.2 * total, result.stdout
+
+
+AS_USER = """
+from rewardrate.sandbox import Limits, run
+result = run("import sys; print('json' in sys.modules)", Limits(seconds=30, memory_bytes=2**30, cores=1), clock="warm")
+print(result.status, result.stdout, result.message)
+"""
+
+
+def test_an_ordinary_user_has_a_warm_server_too(as_user):
+    done = as_user("-c", AS_USER)
+    assert done.stdout.split() == ["ok", "True"], done

@@ -37,6 +37,7 @@ from rewardrate.environments.speedrun.tampering import Finding, Guard
 from rewardrate.environments.speedrun.validation import (
     Aspect,
     called_in,
+    captured,
     counted_names,
     flat,
     free_statements,
@@ -228,11 +229,16 @@ def _updates(tree: ast.Module) -> int:
     def does(word: str, node: ast.AST) -> bool:
         return bool({word, *trainers} & set(called_in(node)))
 
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+    inline = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While | inline)]
     training = [node for node in loops if all(does(word, node) for word in both)]
-    blocks = [block for loop in training for _, block in branches(loop)]
+    blocks = [block for loop in training if isinstance(loop, ast.For | ast.While) for _, block in branches(loop)]
     twice = sum(max(0, min(sum(does(word, one) for one in block) for word in both) - 1) for block in blocks)
-    return len(training) + twice
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    handed = [
+        one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id in trainers and id(one) not in called
+    ]
+    return len(training) + twice + 2 * len(handed)  # whoever is handed a function may call it again and again
 
 
 def _makings(tree: ast.Module, conditions: Iterable[str]) -> list[str]:
@@ -247,10 +253,21 @@ def _makings(tree: ast.Module, conditions: Iterable[str]) -> list[str]:
             targets = node.targets
         elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
             targets = [node.target]
+        elif again := _bound_otherwise(node) & (names - {"step"}):
+            found += [f"{name} = {type(node).__name__!r}" for name in again]
         stored = {one.id if isinstance(one, ast.Name) else f".{one.attr}" for one in stored_in(targets)}
         if stored & (names if id(node) in printing else names - {"step"}):  # elsewhere it is another step
             found.append(normal(node))
     return sorted(line for line in found if not _free(line))
+
+
+def _bound_otherwise(node: ast.AST) -> set[str]:
+    """Names that a loop, a context, a pattern, a handler, an import or a definition gives a meaning."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return names_in(node.target)
+    if isinstance(node, ast.withitem):
+        return names_in(node.optional_vars) if node.optional_vars is not None else set()
+    return {node.name} if isinstance(node, ast.FunctionDef | ast.ClassDef) else captured(node)
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:

@@ -51,7 +51,8 @@ LEAVING = re.compile(r"os\.(_exit|kill|killpg|abort|fork|forkpty|exec\w*)")
 SHELL = re.compile(r"os\.(system|popen|spawn\w*|posix_spawn\w*)")
 LISTING = _words("glob iglob rglob iterdir listdir scandir walk expanduser expandvars home chdir fchdir chroot")
 READING = _words(
-    "open fromfile from_file frombuffer memmap load read_bytes read_text loadtxt genfromtxt load_file FileIO DataSource"
+    "open fromfile from_file frombuffer memmap load read_bytes read_text loadtxt genfromtxt load_file load_url FileIO"
+    " DataSource"
 )
 BANNED = "coordinate_descent_tuning"  # paper, prompt of the race
 BUILT_IN = frozenset(dir(builtins))
@@ -155,7 +156,7 @@ def aliases(tree: ast.Module) -> dict[str, str]:
     for node in ast.walk(tree):  # T = torch.Tensor, T = type(x): what is stored in T is stored in the module
         if isinstance(node, ast.Assign):
             root, dot, rest = _dotted(node.value).partition(".")
-            if root in names or _is_type(node.value):
+            if root in names or _of_type(node.value):
                 full = names.get(root, "a type") + dot + rest
                 names |= {target.id: full for target in node.targets if isinstance(target, ast.Name)}
     return names
@@ -278,16 +279,17 @@ def _stores(node: ast.Attribute, script: _ScriptBindings) -> Iterator[tuple[str,
         yield "banned-setting", f"`{BANNED}` is not allowed in the race"
     elif full.startswith("torch.backends.") or ".config." in full:
         return
-    elif root in script.modules or _is_type(_root(node)):
+    elif root in script.modules or _of_type(node.value):
         yield "patched", f"`{name}` of a module is replaced"
     elif node.attr.startswith("__") and node.attr.endswith("__"):
         yield "patched", f"`{name}` is replaced"
 
 
-def _root(node: ast.AST) -> ast.AST:
-    while isinstance(node, ast.Attribute) and not _is_type(node):
-        node = node.value
-    return node
+def _of_type(node: ast.AST) -> bool:
+    """Whether an expression goes by way of a type: type(x), type(x).__mro__[1], x.__class__.mro()[0]."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call) and not _is_type(node):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return _is_type(node)
 
 
 def _classes(node: ast.ClassDef) -> Iterator[tuple[str, str]]:

@@ -256,9 +256,19 @@ def _books_time(node: ast.stmt, counted: set[str]) -> bool:
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Names and attributes inside a node."""
+    """Names and attributes inside a node, also those that it gives a meaning without assigning to them."""
     found = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return found | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    found |= {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    return found | {name for part in ast.walk(node) for name in captured(part)}
+
+
+def captured(node: ast.AST) -> set[str]:
+    """Names that a pattern, an exception handler or an import of another name gives a meaning."""
+    if isinstance(node, ast.MatchAs | ast.MatchStar | ast.ExceptHandler):
+        return {node.name} if node.name else set()
+    if isinstance(node, ast.MatchMapping):
+        return {node.rest} if node.rest else set()
+    return {node.asname} if isinstance(node, ast.alias) and node.asname else set()
 
 
 def _of_loss(name: str) -> bool:
@@ -298,7 +308,10 @@ def mentions(tree: ast.Module, seen: set[int], readers: set[str], printed: set[s
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in readers:
             continue  # the loader is an aspect of its own
         inner, header = [child for _, children in branches(node) for child in children], _header(node)
-        if isinstance(node, ast.stmt) and id(node) not in seen:
+        if isinstance(node, ast.match_case | ast.ExceptHandler):
+            if any(map(_of_validation, captured(node))) or any(_mentions(part, printed) for part in header):
+                yield ast.unparse(node)
+        elif isinstance(node, ast.stmt) and id(node) not in seen:
             if _is_own(node, script.own):
                 pass
             elif is_batch(node, tree, script.known):
@@ -328,6 +341,10 @@ def _mentions(node: ast.AST, printed: set[str]) -> bool:
             word = part.arg
         if isinstance(part, ast.Constant | ast.JoinedStr | ast.BinOp):
             word = re.sub(r"[^\w\s]", "_", text_of(part)[:200])
-        if word and {"val", "validation"} & set(word.lower().split("_")):
+        if any(map(_of_validation, captured(part) | ({word} if word else set()))):
             return True
     return False
+
+
+def _of_validation(name: str) -> bool:
+    return bool({"val", "validation"} & set(name.lower().split("_")))

@@ -32,7 +32,7 @@ class Usage:
 
 
 class Account:
-    """Made before the box is entered, because the control group's file is not seen from inside.
+    """Made before the box is entered, because the group's file and the cores' times are not seen from inside.
 
     Children that their parent does not wait for (it ignores SIGCHLD) leave no trace in `getrusage`. A control group
     counts them. Without one, all work on the box's own cores bounds what the script can have used, unless it never
@@ -41,19 +41,20 @@ class Account:
 
     def __init__(self, group_file: str | None, cores: list[int]) -> None:
         self._file = os.open(group_file, os.O_RDONLY | os.O_CLOEXEC) if group_file else None
+        self._stat = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
         self._cores = cores
 
     def begin(self) -> None:
         """Immediately before the script's process is forked, in the process that will wait for it."""
         self._group, self._own = self._group_seconds(), time.process_time()
-        self._busy, self._stolen, self._time = *core_seconds(self._cores), time.monotonic()
+        self._busy, self._stolen, self._time = *core_seconds(self._cores, self._stat), time.monotonic()
 
     def end(self, start: Start, *, alone: bool) -> Usage:
         """When everything is reaped. `alone`: the script started no process and no thread."""
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = usage.ru_utime + usage.ru_stime - start.ran
         group, own = self._group_seconds(), time.process_time()
-        busy, stolen = core_seconds(self._cores)
+        busy, stolen = core_seconds(self._cores, self._stat)
         busy, stolen, elapsed = busy - self._busy, stolen - self._stolen, time.monotonic() - self._time
         if group is not None and self._group is not None:
             most = used = max(used, group - self._group - (own - self._own) - start.ran)
@@ -71,21 +72,29 @@ class Account:
         return int(words[0]) / 1e9  # cpuacct.usage of version 1
 
 
-def core_seconds(cores: list[int]) -> tuple[float, float]:
+def core_seconds(cores: list[int], stat: int) -> tuple[float, float]:
     """Two counters of these cores, of which differences count: seconds not idle, and those that a hypervisor took.
 
-    Not idle is all the time less the idle time, which the kernel measures; its count of busy ticks is a sample, and a
-    script that sleeps whenever the tick comes would not be in it.
+    `stat` is /proc/stat, open. Not idle is all the time less the idle time, which the kernel measures; its count of
+    busy ticks is a sample, and a script that sleeps whenever the tick comes would not be in it.
     """
     idle = stolen = 0
-    with open("/proc/stat", "rb") as file:
-        for line in file:
-            words = line.split()
-            if words[0][:3] == b"cpu" and words[0][3:].isdigit() and int(words[0][3:]) in cores:
-                idle += int(words[4]) + int(words[5])
-                stolen += int(words[8])
+    for line in _read(stat).splitlines():
+        words = line.split()
+        if words and words[0][:3] == b"cpu" and words[0][3:].isdigit() and int(words[0][3:]) in cores:
+            idle += int(words[4]) + int(words[5])
+            stolen += int(words[8])
     ticks = os.sysconf("SC_CLK_TCK")
     return len(cores) * time.monotonic() - idle / ticks, stolen / ticks
+
+
+def _read(file: int) -> bytes:
+    """An open file of the kernel's, from its beginning."""
+    parts, place = [], 0
+    while part := os.pread(file, 1 << 16, place):
+        parts.append(part)
+        place += len(part)
+    return b"".join(parts)
 
 
 def last_process() -> int:

@@ -29,8 +29,8 @@ def main() -> NoReturn:
         os._exit(0)
     imports = json.loads(sys.argv[3])
     line = socket.socket(fileno=number)
-    kernel.prctl(kernel.DUMPABLE, 0)
     skipped = warm.preload(imports)
+    kernel.prctl(kernel.DUMPABLE, 0)  # not before: only root may look at the memory of a process that is not dumpable
     line.send(json.dumps({"ready": os.getpid(), "skipped": skipped}).encode())
     nothing = os.open("/dev/null", os.O_RDWR)
     for stream in (1, 2):  # from here on no reader is left

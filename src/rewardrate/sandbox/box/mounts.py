@@ -8,7 +8,9 @@ import os
 import select
 import signal
 import socket
+import stat
 import struct
+import time
 from typing import Any
 
 from rewardrate.sandbox.box import kernel
@@ -16,6 +18,25 @@ from rewardrate.sandbox.box import kernel
 ROOT = "/tmp"  # where the new root is put together; whatever the host has there is hidden by it
 INODES = "nr_inodes=64k"
 DEVICES = ("null", "zero", "full", "random", "urandom")
+# What a box shows of /proc beside its processes: what programs look for (cores, memory, file systems, a GPU's driver)
+# and what the init needs. Everything else is covered, for the kernel counts there for the whole machine: a counter that
+# nobody else moves would be a message to the next script, exact to the last bit.
+SHOWN_OF_PROC = frozenset(
+    [
+        *("cmdline", "cpuinfo", "devices", "driver", "filesystems", "loadavg", "locks", "meminfo", "modules"),
+        *("mounts", "net", "self", "stat", "sys", "sysvipc", "thread-self", "uptime", "version"),
+    ]
+)
+COUNTERS_OF_SYS = (
+    "fs/aio-nr",
+    "fs/dentry-state",
+    "fs/file-nr",
+    "fs/inode-nr",
+    "fs/inode-state",
+    "fs/quota",
+    "kernel/pty",
+    "kernel/random/entropy_avail",
+)
 
 
 def enter(config: dict[str, Any]) -> None:
@@ -52,6 +73,7 @@ def _build(config: dict[str, Any], owner: str) -> None:
     kernel.mount("tmpfs", ROOT, "tmpfs", safe, "size=1m,nr_inodes=4k,mode=755")
     for name in ("proc", "dev", "tmp", "job", "etc", "old"):
         os.mkdir(f"{ROOT}/{name}")
+    kernel.mount("tmpfs", f"{ROOT}/dev", "tmpfs", kernel.NO_SUID | kernel.NO_EXEC, "size=4k,nr_inodes=64,mode=755")
     os.mkdir(f"{ROOT}/dev/shm")
     os.symlink("/proc/self/fd", f"{ROOT}/dev/fd")
     # Before the binds, which may lie below /tmp and must not be covered.
@@ -62,22 +84,72 @@ def _build(config: dict[str, Any], owner: str) -> None:
     for place, target in held:
         kernel.read_only(_bind(f"/proc/self/fd/{place}", target))
         os.close(place)
-    _mask(config["masked_paths"])
+    blank, void = f"{ROOT}/blank", f"{ROOT}/void"
+    os.close(os.open(blank, os.O_CREAT | os.O_WRONLY, 0o444))
+    os.mkdir(void, 0o555)
+    _mask(config["masked_paths"], blank)
     for link, target in config["links"]:
         os.symlink(target, ROOT + link)
     # /dev/zero, mapped shared, is memory that is in no process: not where nothing else counts it.
     devices = [f"/dev/{name}" for name in DEVICES if config["groups"] or name != "zero"]
-    for device in [*devices, *config["devices"]]:
-        _bind(device, device)
+    config["own_devices"] = all(list(map(_device, devices))) and not config["devices"]
+    for device in config["devices"]:
+        _bind_device(device)
     kernel.mount("proc", f"{ROOT}/proc", "proc", safe | kernel.NO_EXEC)
+    _cover_counters(blank, void)
+    os.unlink(blank)
+    os.rmdir(void)
     kernel.enter_root(ROOT, "old")
     kernel.mount("none", "/", "", kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | safe)
+    kernel.mount("none", "/dev", "", kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_EXEC)
 
 
 def close_proc() -> None:
     """Nothing below /proc can be written to: clear_refs would change flags of pages that every box is shown."""
-    flags = kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEV | kernel.NO_EXEC
-    kernel.mount("none", "/proc", "", flags)
+    kernel.read_only("/proc")
+
+
+def _cover_counters(blank: str, void: str) -> None:
+    """Empty files and folders over everything of /proc that counts for the whole machine, and zeros over /proc/stat.
+
+    Many programs read the number of cores from that; the init has it open since before.
+    """
+    proc = f"{ROOT}/proc"
+    names = [name for name in os.listdir(proc) if not name.isdigit() and name not in SHOWN_OF_PROC]
+    for name in (*names, *(f"sys/{path}" for path in COUNTERS_OF_SYS)):
+        place = f"{proc}/{name}"
+        if os.path.lexists(place) and not os.path.islink(place):
+            kernel.mount(void if os.path.isdir(place) else blank, place, "", kernel.BIND)
+    zeros = f"{ROOT}/zeros"
+    cores = ["cpu ", *(f"cpu{number}" for number in range(os.cpu_count() or 1))]
+    text = "".join(f"{name} {' '.join('0' * 10)}\n" for name in cores) + "intr 0\nctxt 0\nprocesses 0\nsoftirq 0\n"
+    _write(zeros, f"{text}btime {int(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME))}\n")
+    os.chmod(zeros, 0o444)
+    kernel.mount(zeros, f"{proc}/stat", "", kernel.BIND)
+    os.unlink(zeros)
+
+
+def _device(path: str) -> bool:
+    """A device file of the box's own, where we may make one; else the machine's. Whether it is the box's own.
+
+    On a file that all boxes share and may write to, record locks of one are felt by the others.
+    """
+    state, target = os.stat(path), ROOT + path
+    try:
+        os.mknod(target, state.st_mode, state.st_rdev)
+        os.chmod(target, stat.S_IMODE(state.st_mode))
+        os.close(os.open(target, os.O_RDONLY))
+        return True
+    except OSError:  # not as an ordinary user, nor where devices are kept from us
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(target)
+    _bind_device(path)
+    return False
+
+
+def _bind_device(path: str) -> None:
+    """The machine's device file: it can be written to, but its times cannot be set."""
+    kernel.mount("none", _bind(path, path), "", kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | kernel.NO_SUID)
 
 
 def _bind(source: str, target: str) -> str:
@@ -91,10 +163,8 @@ def _bind(source: str, target: str) -> str:
     return target
 
 
-def _mask(places: list[str]) -> None:
+def _mask(places: list[str], blank: str) -> None:
     """Cover what must not be read: a folder by an empty one, a file by an empty one. The script may not uncover it."""
-    blank = f"{ROOT}/blank"
-    os.close(os.open(blank, os.O_CREAT | os.O_WRONLY, 0o444))
     flags = kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEV | kernel.NO_EXEC
     for place in places:
         target = ROOT + place
@@ -103,7 +173,6 @@ def _mask(places: list[str]) -> None:
         elif os.path.exists(target):
             kernel.mount(blank, target, "", kernel.BIND)
             kernel.read_only(target)
-    os.unlink(blank)
 
 
 def _loopback() -> None:

@@ -43,7 +43,10 @@ def start(config: dict[str, Any], out: int, err: int, ready: int) -> NoReturn:
             inside = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
             families = inside if can.own_network else ()
             devices, uncounted = bool(config["devices"]), not config["groups"]
-            filters = seccomp.program(families, count_memory=uncounted, devices=devices, can=can)
+            own_devices = bool(config.get("own_devices"))
+            filters = seccomp.program(
+                families, count_memory=uncounted, devices=devices, can=can, own_devices=own_devices
+            )
             kernel.load_filter(filters)
         if not config["warm"]:
             say_start(ready)

@@ -101,7 +101,7 @@ UNCOUNTED = {"memfd_create": (319, 279)}
 # What outlives the process that made it: refused where there is no IPC namespace that ends with the box, and where
 # nothing counts its memory.
 IPC = {"shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180)}
-# Changes to a file's mode, owner and times, which Landlock does not govern: where the script runs as the user who owns
+# Changes to a file's mode and owner, which Landlock does not govern: where the script runs as the user who owns
 # everything, they are accepted without effect, also in its own folder.
 ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
@@ -112,6 +112,10 @@ ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
     "fchown": (93, 55),
     "lchown": (94, None),
     "fchownat": (260, 54),
+}
+# The same for times wherever the file tree is the machine's: whoever may write to a file may set its times to now, and
+# devices are written to by everybody.
+TIMES: dict[str, tuple[int | None, int | None]] = {
     "utime": (132, None),
     "utimes": (235, None),
     "futimesat": (261, None),
@@ -129,7 +133,8 @@ EXTENDED_ATTRIBUTES = {
     "file_setattr": (469, 469),
 }
 CLONE, SOCKET, IOCTL, PRLIMIT, SETPRIORITY = (56, 220), (41, 198), (16, 29), (302, 261), (141, 140)
-IOPRIO_SET, FCNTL, MADVISE, SETSOCKOPT = (251, 30), (72, 25), (28, 233), (54, 208)
+IOPRIO_SET, FCNTL, MADVISE, SETSOCKOPT, GETSOCKOPT = (251, 30), (72, 25), (28, 233), (54, 208), (55, 209)
+LSEEK = (8, 62)
 PREADV2, PWRITEV2, PRCTL = (327, 286), (328, 287), (157, 167)
 CLOSE_RANGE = (436, 436)
 MMAP, MBIND, SETRLIMIT = (9, 222), (237, 235), (160, 164)
@@ -144,22 +149,28 @@ PROTOCOLS, NETLINK_ROUTE = (0, 1, 6, 17), 0
 TERMINAL_INPUT, TERMINAL_LINUX = 0x5412, 0x541C
 # The file systems' own calls, by the byte that says whose they are ('f', 'v', 'X', btrfs). They set flags, keys and
 # seals of shared files, keep extents in memory or make snapshots, many through a descriptor that can only read, and
-# PAGEMAP_SCAN is one of them. So all are refused but reading flags, version and extents, and copying by reference.
+# PAGEMAP_SCAN is one of them. So all are refused but reading flags and version, and copying by reference.
 FILE_SYSTEM_CALLS, CALL_KIND = (0x6600, 0x7600, 0x5800, 0x9400), 0xFF00
-HARMLESS_CALLS = (0x80086601, 0x80087601, 0x801C581F, 0xC020660B, 0x40049409, 0x4020940D)
+HARMLESS_CALLS = (0x80086601, 0x80087601, 0x801C581F, 0x40049409, 0x4020940D)
 # fcntl: locks of open files, which /proc/locks shows to every namespace; leases, directory notices and write hints,
 # which are kept with the shared file. Plain record locks stay, because SQLite needs them: on a file that can only be
 # read they never conflict. Asking who holds one is answered as "another", which SQLite takes for a transaction in
 # progress; its WAL mode does not work so unless its locking mode is exclusive.
+# The machine's own device files can be written to by every box: where a box has these, record locks are accepted
+# without effect too.
 GET_LOCK, OPEN_FILE_LOCKS, LEASE, NOTIFY, WRITE_HINTS = 5, (36, 37, 38), 1024, 1026, (1036, 1038)
+SET_LOCK = (6, 7)
 PIPE_SIZE = 1031
 # mmap: memory of several processes without a file is in no process's resident memory once a page of it alone is mapped.
 # Huge pages come out of a store of the whole machine.
 MAP_SHARED, MAP_ANONYMOUS, MAP_HUGE, SHM_HUGE, MEMFD_HUGE = 0x1, 0x20, 0x40000, 0o4000, 0x4
 RLIMIT_CORE = 4
+HOLES = (3, 4)  # lseek: SEEK_DATA, SEEK_HOLE
 SHARED_PAGES = (12, 20, 21, 25)  # madvise: MADV_MERGEABLE, MADV_COLD, MADV_PAGEOUT, MADV_COLLAPSE
 PR_SET_DUMPABLE = 4
 SOL_SOCKET, BUFFER_SIZES = 1, (7, 8, 32, 33)
+ATTACH = (26, 50, 51, 52)  # programs, compiled into memory of which the machine has little and no group counts it
+COOKIES = (57, 71)  # numbers of sockets and of their namespaces, given in order for the whole machine when asked for
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 LOAD, EQUAL, AT_LEAST, ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
@@ -168,12 +179,14 @@ NOTHING = FAIL  # "it worked", though nothing was done
 Instruction = tuple[int, int, int, int]
 
 
-def program(families: tuple[int, ...], *, count_memory: bool, devices: bool, can: Capabilities) -> bytes:
+def program(
+    families: tuple[int, ...], *, count_memory: bool, devices: bool, can: Capabilities, own_devices: bool = False
+) -> bytes:
     """The filter for this machine: refused calls, no new namespaces through clone, sockets of these families only.
 
     `count_memory`: no group counts the script's memory. `devices`: it was given device files, whose drivers may share
-    memory without a file. `can`: how the box is isolated; what namespaces would keep apart is refused where there are
-    none.
+    memory without a file. `own_devices`: no device file that it sees is the machine's. `can`: how the box is isolated;
+    what namespaces would keep apart is refused where there are none.
     """
     # A BPF program reads one 32-bit word at a time and jumps forward by a number of instructions: (code, to skip if
     # true, to skip if false, value). Words 0 and 1 of the data are the call's number and architecture, the arguments
@@ -194,7 +207,9 @@ def program(families: tuple[int, ...], *, count_memory: bool, devices: bool, can
             number = numbers[column]
             if number is not None:
                 code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
-    for numbers, body in _by_argument(families, count_memory=count_memory, devices=devices, can=can):
+    for numbers, body in _by_argument(
+        families, count_memory=count_memory, devices=devices, can=can, own_devices=own_devices
+    ):
         code += [(EQUAL, 0, len(body), numbers[column]), *body]
     code.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
@@ -211,13 +226,15 @@ def _whole_calls(
         yield UNCOUNTED, FAIL | errno.EPERM
     if count_memory or not can.own_ipc:
         yield IPC, FAIL | errno.EPERM
+    if not can.own_mounts:
+        yield TIMES, NOTHING
     if can.runs_as_supervisor:
         yield ATTRIBUTES, NOTHING
         yield EXTENDED_ATTRIBUTES, FAIL | errno.EOPNOTSUPP
 
 
 def _by_argument(
-    families: tuple[int, ...], *, count_memory: bool, devices: bool, can: Capabilities
+    families: tuple[int, ...], *, count_memory: bool, devices: bool, can: Capabilities, own_devices: bool
 ) -> Iterator[tuple[tuple[int, int], list[Instruction]]]:
     """Calls that are refused for some of their arguments: their numbers, and what decides."""
     denied = _end(FAIL | errno.EPERM)
@@ -228,7 +245,9 @@ def _by_argument(
     yield IOCTL, _device_calls()
     larger = (PIPE_SIZE,) if count_memory else ()  # a larger pipe is kernel memory that no limit counts
     refused = _but(1, (*OPEN_FILE_LOCKS, LEASE, NOTIFY, *WRITE_HINTS, *larger), FAIL | errno.EINVAL)
-    yield FCNTL, [_load(1), (EQUAL, 0, 1, GET_LOCK), _end(NOTHING), *refused]
+    without_effect = (GET_LOCK,) if own_devices else (GET_LOCK, *SET_LOCK)
+    nothing = [step for command in without_effect for step in ((EQUAL, 0, 1, command), _end(NOTHING))]
+    yield FCNTL, [_load(1), *nothing, *refused]
     yield MADVISE, _but(2, SHARED_PAGES, NOTHING)
     yield MBIND, _only(5, (0,), FAIL | errno.EPERM)  # moving a shared file's pages to another node would mark them
     yield from _limits()
@@ -238,7 +257,13 @@ def _by_argument(
     for call in (PREADV2, PWRITEV2):  # RWF_NOWAIT says whether a page is in memory, RWF_DONTCACHE evicts it
         yield call, _only(5, (0,), FAIL | errno.EOPNOTSUPP)
     # Larger buffers are kernel memory that no limit counts: control groups of version 1 leave those of TCP and UDP out.
-    yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *_but(2, BUFFER_SIZES, NOTHING)]
+    attach = [step for name in ATTACH for step in ((EQUAL, 0, 1, name), _end(FAIL | errno.EPERM))]
+    sizes = _but(2, BUFFER_SIZES, NOTHING)
+    yield SETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), _load(2), *attach, *sizes]
+    # Where a file's holes are: to answer, the kernel keeps the places of its extents, and does not look twice.
+    yield LSEEK, _but(2, HOLES, FAIL | errno.EINVAL)
+    cookies = _but(2, COOKIES, FAIL | errno.ENOPROTOOPT)
+    yield GETSOCKOPT, [_load(1), (EQUAL, 1, 0, SOL_SOCKET), _end(ALLOW), *cookies]
     yield from _memory(count_memory=count_memory, devices=devices, can=can)
     if can.runs_as_supervisor or count_memory:  # it would hide memory and descriptors from an init of the same user
         yield PRCTL, [_load(0), (EQUAL, 1, 0, PR_SET_DUMPABLE), _end(ALLOW), *_but(1, (0,), NOTHING)]

@@ -23,7 +23,7 @@ INODE_BYTES = 1024  # of a file in memory, beside its content; a name takes some
 
 
 def kernel_bytes(processes: Iterable[int], *, own_network: bool) -> int:
-    """Kernel memory of these processes: page tables as they are, sockets and pipes at the most that they can keep.
+    """Memory of these processes that is not resident: page tables and swap as they are, sockets and pipes at the most.
 
     `own_network`: every socket of the network namespace belongs to them, also one that no process holds open any more.
     """
@@ -32,7 +32,7 @@ def kernel_bytes(processes: Iterable[int], *, own_network: bool) -> int:
     number = sockets_in_use() if own_network else sockets
     kept = max(0, number - FREE_SOCKETS) * SOCKET_BYTES
     kept += min(pipes, LARGE_PIPES) * PIPE_BYTES + max(0, pipes - LARGE_PIPES) * SMALL_PIPE_BYTES
-    return kept + more * SMALL_PIPE_BYTES // 2 + sum(map(_page_tables, processes))
+    return kept + more * SMALL_PIPE_BYTES // 2 + sum(map(_not_resident, processes))
 
 
 def unlinked_bytes(processes: Iterable[int], *, mapped: bool = True) -> dict[int, int]:
@@ -47,7 +47,7 @@ def unlinked_bytes(processes: Iterable[int], *, mapped: bool = True) -> dict[int
             try:
                 names = os.listdir(b"/proc/%d/%s" % (process, folder))
             except PermissionError:
-                if folder == b"fd" and _page_tables(process):  # it lives: one that is ending cannot be seen either
+                if folder == b"fd" and _not_resident(process):  # it lives: one that is ending cannot be seen either
                     total[HIDDEN] = HIDDEN_BYTES
                 continue
             except OSError:
@@ -118,9 +118,13 @@ def _ends(processes: list[int]) -> tuple[int, int, int]:
     return sockets, pipes, more
 
 
-def _page_tables(process: int) -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError), open(b"/proc/%d/status" % process, "rb") as file:
-        for line in file:
-            if line.startswith(b"VmPTE:"):
-                return int(line.split()[1]) * 1024
+def _not_resident(process: int) -> int:
+    with contextlib.suppress(OSError), open(b"/proc/%d/status" % process, "rb") as file:
+        return swapped_and_tables(file.read())
     return 0
+
+
+def swapped_and_tables(status: bytes) -> int:
+    """Bytes of page tables and of memory in swap, as /proc/PID/status says them."""
+    words = [line.split() for line in status.splitlines() if line.startswith((b"VmPTE:", b"VmSwap:"))]
+    return 1024 * sum(int(line[1]) for line in words if len(line) > 1 and line[1].isdigit())

@@ -49,12 +49,7 @@ def _set_flags() -> None:
     """
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         places = [line.split()[0].split("-") for line in file if line.split()[1][0] == "r" and "[v" not in line]
-    kernel.prctl(kernel.DUMPABLE, 1)  # an ordinary user may not open its own memory otherwise
-    try:
-        memory = open("/proc/self/mem", "rb", buffering=0)  # noqa: SIM115
-    finally:
-        kernel.prctl(kernel.DUMPABLE, 0)
-    with memory:
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
         for _, (start, end) in itertools.product(range(3), places):
             for place in range(int(start, 16), int(end, 16), STEP):
                 with contextlib.suppress(OSError):  # what was given back meanwhile
