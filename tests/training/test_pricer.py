@@ -1,6 +1,7 @@
 """One step for every engine: what the loop recorded is what the pricer says again, and its state is all there is."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import KnownSolution, RewardRules
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Accumulators, Fixed, FixedPrice, Horizon
+from rewardrate.rates.settings import NeuralSettings
 from rewardrate.training.buffer import SolutionBuffer
 from rewardrate.training.objective import Objective, Overhead
 from rewardrate.training.pricer import Pricer
@@ -166,3 +168,40 @@ def test_without_a_buffer_there_is_no_bonus_and_every_prompt_asks_for_a_first_so
     assert made.parents() == [None] * ROWS
     assert made.price([outcome(1.0, 1.0, "a")] * ROWS).bonuses == [0.0] * ROWS
     assert set(made.state_dict()) == {"estimator", "chains"}
+
+
+QUICK, SLOW = "fit(rows=100)", "import trees\nfit(rows=90000)"
+
+
+def described(steps, **settings):
+    """The rate after steps in which every second attempt at a solution is quick and every other one slow."""
+    settings = NeuralSettings(steps=40, **settings)
+    made = pricer(settings.make(0), described=settings.described)
+    rng = np.random.default_rng(0)
+    for step in range(1, steps + 1):
+        rows = [outcome(0.8, 1.0, QUICK), outcome(1.0, 9.0, SLOW)] * (ROWS // 2)
+        rows = [replace(one, seconds=one.seconds * float(np.exp(0.1 * rng.standard_normal()))) for one in rows]
+        numbers = range(step * ROWS, (step + 1) * ROWS)
+        priced = made.price(rows, step=step, attempts=numbers, parent_codes=["a"] * ROWS)
+    return priced.rate.rate, made
+
+
+def test_an_estimator_that_is_told_what_was_known_of_attempts_charges_the_greedy_choices_rate():
+    pytest.importorskip("torch")
+    rate, made = described(25)
+    assert rate == pytest.approx(0.8, rel=0.15)  # the policy's own: 1.8 / 10
+    resumed = pricer(NeuralSettings(steps=40).make(0), described=True)
+    resumed.load_state_dict(json.loads(json.dumps(made.state_dict())))
+    rows = [outcome(0.5, 2.0, "c"), outcome(0.0, 1.0, "d", "error"), outcome(0.0, 1.0, "", "sandbox-failure")]
+    rows.append(outcome(0.7, 1.0, QUICK))
+    parents = [None, "a", "a", None]
+    one, other = (each.price(rows, attempts=range(900, 900 + ROWS), parent_codes=parents) for each in (made, resumed))
+    assert one.rate == other.rate
+    assert one.rate.count == 4 * 25 + 3  # not that of the sandbox's failure
+
+
+def test_failures_are_left_out_of_a_described_fit_where_they_are_of_any_other():
+    pytest.importorskip("torch")
+    made = Pricer(Rules(), Objective(), NeuralSettings().make(0), Accumulators(2, invalid="exclude"), described=True)
+    assert made.fit([outcome(0.5, 2.0, "a"), outcome(0.0, 1.0, "b", "error")]).count == 1
+    assert made.fit([outcome(0.0, 1.0, "b", "error")] * 2).count == 1

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from rewardrate.config import AtLeast, Between
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.fixed import Fixed
+from rewardrate.rates.known import FEATURES
 from rewardrate.rates.neural import Neural
 from rewardrate.rates.niw import NIW
 from rewardrate.rates.over_pricing import same_over_pricing
@@ -28,6 +29,8 @@ class EstimatorSettings(ABC):
     "The name of the kind."
     feeds: ClassVar[Literal["attempts", "totals"]] = "attempts"
     "Which rows its estimator takes (Estimator.feeds): only one that takes totals sees a window."
+    described: ClassVar[bool] = False
+    "Whether its estimator's `update` also takes `features` and `state`: what is known of an attempt before it runs."
     whole_steps: ClassVar[bool] = False
     'Whether its estimator needs one attempt of every chain at each update, which schedule = "stream" does not give.'
 
@@ -97,7 +100,7 @@ class RobbinsMonroSettings(EstimatorSettings):
 
 @dataclass(frozen=True)
 class NeuralSettings(EstimatorSettings):
-    """A network that predicts reward and seconds; in a recipe every attempt stands alone, without features."""
+    """A network that predicts reward and seconds from the texts of an attempt and of its parent (rates/known.py)."""
 
     kind: Literal["neural"] = "neural"
     hidden: Annotated[int, AtLeast(1)] = 32
@@ -108,11 +111,17 @@ class NeuralSettings(EstimatorSettings):
     "Of those steps."
     memory: Annotated[int, AtLeast(1)] = 1024
     "Attempts that it looks back on."
+    described = True
 
     def make(self, seed: int) -> Estimator:
         """With the run's seed; needs torch."""
         return Neural(
-            hidden=self.hidden, steps=self.steps, learning_rate=self.learning_rate, memory=self.memory, seed=seed
+            FEATURES,
+            hidden=self.hidden,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            memory=self.memory,
+            seed=seed,
         )
 
 

@@ -7,7 +7,7 @@ the state that a run carries from step to step beside the policy's weights.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from rewardrate.environments.environment import KnownSolution, RewardRules
 from rewardrate.errors import InputError
 from rewardrate.rates import Accumulators, PriceRule, RatePrice
 from rewardrate.rates.estimate import Estimator
+from rewardrate.rates.known import known
 from rewardrate.training.buffer import Solution, SolutionBuffer
 from rewardrate.training.objective import Objective, Overhead
 
@@ -80,11 +81,12 @@ class Pricer:
         price: PriceRule = RatePrice(),  # noqa: B008
         deadline: float | None = None,
         attempts_per_prompt: int = 1,
+        described: bool = False,
     ) -> None:
         self.rules, self.objective, self.estimator = rules, objective, estimator
         self.chains, self.buffer, self.overhead = chains, buffer, overhead
         self.price_of_second, self.deadline = price, deadline
-        self.attempts_per_prompt = attempts_per_prompt
+        self.attempts_per_prompt, self.described = attempts_per_prompt, described
 
     @property
     def priced(self) -> bool:
@@ -123,7 +125,7 @@ class Pricer:
         """
         parent_codes = parent_codes or [None] * len(outcomes)
         generation_seconds = generation_seconds or [0.0] * len(outcomes)
-        rate = self.fit(outcomes, chains)
+        rate = self.fit(outcomes, chains, parent_codes)
         charged = self._price_of_a_second(outcomes, rate)
         limits = [self.rules.limit_seconds + self.overhead.extra(seconds) for seconds in generation_seconds]
         relative = self.objective.relative(outcomes, charged, limit_seconds=limits)
@@ -144,8 +146,13 @@ class Pricer:
             )
         return Priced(rate, self.objective.price(charged), relative, bonuses, outcomes)
 
-    def fit(self, outcomes: Sequence[Outcome], chains: Sequence[int] | None = None) -> RateEstimate:
-        """Rho after these outcomes, from the chains' totals."""
+    def fit(
+        self,
+        outcomes: Sequence[Outcome],
+        chains: Sequence[int] | None = None,
+        parent_codes: Sequence[str | None] | None = None,
+    ) -> RateEstimate:
+        """Rho after these outcomes: from the chains' totals, the attempts, or these and what was known of them."""
         add = self.chains.update if chains is None else functools.partial(self.chains.add, chains)
         add(
             [outcome.reward for outcome in outcomes],
@@ -153,7 +160,23 @@ class Pricer:
             [outcome.valid for outcome in outcomes],
             present=[outcome.charged for outcome in outcomes],
         )
-        return self.chains.fit(self.estimator)
+        if not self.described:
+            return self.chains.fit(self.estimator)
+        pairs = zip(outcomes, parent_codes or [None] * len(outcomes), strict=True)
+        taken = [(one, known(one.code, parent)) for one, parent in pairs if one.charged and self._counts(one)]
+        if not taken:
+            return self.estimator.estimate
+        update: Callable[..., RateEstimate] = self.estimator.update
+        return update(
+            [one.reward if one.valid else 0.0 for one, _ in taken],
+            [one.seconds for one, _ in taken],
+            features=[features for _, (features, _) in taken],
+            state=[state for _, (_, state) in taken],
+        )
+
+    def _counts(self, outcome: Outcome) -> bool:
+        """Whether the rate is fitted on an attempt: not on failures, where the recipe says so."""
+        return outcome.valid or self.chains.invalid == "zero"
 
     def _price_of_a_second(self, outcomes: Sequence[Outcome], rate: RateEstimate) -> float:
         """What a second costs after these outcomes; the objective charges its share of it."""

@@ -242,6 +242,7 @@ class Recipe:
             price=self.make_price(),
             deadline=deadline,
             attempts_per_prompt=self.attempts_per_prompt,
+            described=self.estimator.described,
         )
 
     def make_price(self) -> rates.PriceRule:
