@@ -95,7 +95,7 @@ class Problem:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the verb."""
-    return run_verb("theory", "the exact mathematics, checked by machine", commands(), arguments)
+    return run_verb("theory", "the exact mathematics, tested numerically", commands(), arguments)
 
 
 def commands() -> dict[str, Command]:
