@@ -178,13 +178,12 @@ def test_help_of_a_verb_is_found_in_either_order(capsys, arguments):
     "code",
     [
         "from rewardrate.cli.main import main; sys.exit(main(['train', 'laptop', '--dry-run']))",
-        "from rewardrate.cli.main import main; sys.exit(main(['plan', 'diamonds', '--budget', '90']))",
-        "import rewardrate; rewardrate.train",
+        "import rewardrate; rewardrate.train('laptop', sys.argv[1])",
     ],
 )
-def test_without_an_extra_what_needs_it_names_the_command_that_adds_it(code):
+def test_without_an_extra_what_needs_it_names_the_command_that_adds_it(code, tmp_path):
     code = f"import sys; sys.modules['torch'] = None; {code}"  # as if it were not installed
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "run"], capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]
     assert "needs torch, which is not installed; add it with: pip install 'rewardrate[agent]'" in last
     assert ("Traceback" in done.stderr) == ("rewardrate.train" in code)
