@@ -10,6 +10,7 @@ from rewardrate.environments.mle.environment import Settings
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.runlog import RunLog
 from rewardrate.sandbox import Job, Limits
+from rewardrate.sandbox.open_jobs import OpenJobs
 from rewardrate.training.loop import Budget
 from rewardrate.training.recipe import EndpointChoice, Recipe, Slots
 from rewardrate.training.session import train
@@ -130,6 +131,15 @@ def test_slots_bound_scripts_at_once_also_when_later_jobs_need_fewer_or_more_cor
     with RayExecutor(cluster.address, slots=2, repeats=0) as executor:
         assert most_at_once(executor.run([dataclasses.replace(brief, limits=two)] * 4)) <= nodes
         assert most_at_once(executor.run([long] * 2 * nodes)) > nodes
+
+
+def test_a_slot_is_in_use_until_its_script_has_ended_however_late_the_result_is_fetched(cluster):
+    jobs = OpenJobs([Job("pass", SMALL)] * 12)
+    jobs.end()
+    with RayExecutor(cluster.address, slots=1, repeats=0) as executor:
+        for _ in executor.stream(jobs):
+            time.sleep(0.3)  # meanwhile others end and others begin
+    assert 1 <= jobs.usage()[1] <= len(cluster.nodes)
 
 
 def test_a_process_that_is_connected_to_one_cluster_is_not_taken_to_another(cluster):

@@ -228,6 +228,7 @@ class Work:
             self._finish(running.index, result)
 
     def _finish(self, index: int, result: Result) -> None:
+        self._supply.done(index)  # before its place is given to another, whenever the result is fetched
         del self._jobs[index]
         self._lost.pop(index, None)
         self._done.put((index, result))
@@ -238,6 +239,7 @@ class Work:
         before.append(running.member.name)
         if len(before) <= self._retries:
             self.faults += 1
+            self._supply.done(running.index)
             self._waiting.appendleft(running.index)
             return
         failure = Result.failure(why, self._jobs[running.index].clock or "wall")
