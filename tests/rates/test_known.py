@@ -9,9 +9,9 @@ SCRIPT = "import numpy\nfrom x import y\nmodel = y(n_estimators=600, rate=0.05)\
 
 
 def test_a_texts_length_lines_largest_number_and_imports_come_first_then_its_parents():
-    features, state = known(SCRIPT, "a = 7")
+    features, state = known(SCRIPT, "x_9 = 1_200")
     assert features[:4] == [math.log1p(len(SCRIPT)), math.log1p(3), math.log1p(600), 2.0]
-    assert features[4:] == [math.log1p(5), math.log1p(1), math.log1p(7), 0.0]
+    assert features[4:] == [math.log1p(11), math.log1p(1), math.log1p(1200), 0.0]
     assert (len(features), state > 0) == (FEATURES, True)
 
 

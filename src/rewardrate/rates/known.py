@@ -23,6 +23,6 @@ def known(code: str, parent_code: str | None) -> tuple[list[float], int]:
 
 
 def _measures(text: str) -> list[float]:
-    largest = max((float(number) for number in NUMBER.findall(text)), default=0.0)
+    largest = max((float(number) for number in NUMBER.findall(text.replace("_", ""))), default=0.0)
     lines, imports = len(text.splitlines()), len(IMPORT.findall(text))
     return [math.log1p(len(text)), math.log1p(lines), math.log1p(largest), float(imports)]

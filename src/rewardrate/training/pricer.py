@@ -67,6 +67,7 @@ class Pricer:
     `rules` (an environment) say how its attempts are ranked and rewarded; without a `buffer` there is no bonus.
     `deadline` is a chain's share of the budget of script seconds, for a price that needs it. Row i of a batch is chain
     i; `attempts_per_prompt` chains side by side get one parent: what the policy's algorithm compares.
+    `described`: the estimator is also told what was known of each attempt (`rates.known`).
     """
 
     def __init__(
