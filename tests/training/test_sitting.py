@@ -24,7 +24,7 @@ from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, Pretr
 from rewardrate.runlog.folder import WriterLock
 from rewardrate.sandbox.runner import isolation
 from rewardrate.training.comparison import freeze, resolve
-from rewardrate.training.sitting import Sitting
+from rewardrate.training.sitting import Sitting, _spawn, shares
 
 needs_a_box = pytest.mark.skipif(
     not isolation().level.name.startswith("namespaces"), reason="this machine allows no namespaces"
@@ -96,6 +96,17 @@ def gone(pid):
         return True
 
 
+def test_runs_side_by_side_have_cores_of_their_own_for_what_they_compute(tmp_path):
+    assert shares(range(16), 5) == [(0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10, 11), (12, 13, 14)]
+    assert shares([2, 3], 1) == [(2, 3)]
+    assert shares([2, 3, 7], 3) == [(2,), (3,), (7,)]
+    core = max(os.sched_getaffinity(0))
+    for share, found in (((core,), {core}), ((), os.sched_getaffinity(0))):
+        process = _spawn(("--version",), tmp_path / "log", share)
+        assert os.sched_getaffinity(process.pid) == found
+        assert process.wait() == 0
+
+
 @needs_a_box
 def test_a_driver_that_is_killed_leaves_no_run_behind_and_the_same_command_completes_the_block(plan, tmp_path):
     path, _ = plan
@@ -123,6 +134,7 @@ def test_a_driver_that_is_killed_leaves_no_run_behind_and_the_same_command_compl
     assert attempts(first)[: len(before)] == before, "nothing is lost and nothing is done twice"
     notes = folder.notes(block)
     assert [len(notes[arm]["sittings"]) for arm in ("vanilla", "cheap")] == [2, 1]
+    assert notes["cheap"]["sittings"][0]["cores"] == sorted(os.sched_getaffinity(0)), "alone, a run may use them all"
     assert {note["start"] for note in notes.values()} == {"name:chatty"}
     assert all(note["ended"] for note in notes.values())
     (state,) = survey(folder).blocks

@@ -23,6 +23,7 @@ from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.runlog import RunLog
 from rewardrate.runlog.comparison import ComparisonFolder, PretrainedStart, TaskBlock
 from rewardrate.runlog.folder import WriterLock, write_file
+from rewardrate.sandbox import cores
 from rewardrate.sandbox.box import kernel
 from rewardrate.training.comparison import RunTimes, fitting, makespan, settings_of, side_by_side, start_digest
 from rewardrate.training.recipe import Recipe
@@ -49,6 +50,8 @@ class _Running:
     block: TaskBlock
     arm: str
     process: subprocess.Popen[bytes]
+    place: int
+    "Which of the shares of this machine's cores it has."
 
     @property
     def name(self) -> str:
@@ -80,6 +83,8 @@ class Sitting:
         self.width, self.slots = side_by_side(recipe, jobs, recipe.setup().cores)
         self.given = settings_of(self.plan, recipe, folder.path)
         self.times = RunTimes(folder, self.plan, self.slots)
+        local = recipe.sandbox.executor == "pool"
+        self.shares = shares(cores.usable(), self.width) if local else [()] * self.width
         self.running: list[_Running] = []
         self.failures: list[str] = []
         self.digest = ""
@@ -151,13 +156,16 @@ class Sitting:
         fresh = {"plan": self.sha256, "start": self.digest, "sittings": []}
         notes = self.folder.notes(block).get(arm, fresh) if RunLog.exists(run) else fresh  # it may never have begun
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        sitting = {"began": now, "seconds": self.seconds, "side_by_side": self.width, "slots": self.slots}
+        taken = {one.place for one in self.running}
+        number = next(number for number in range(self.width) if number not in taken)
+        sitting: dict[str, Any] = {"began": now, "seconds": self.seconds, "side_by_side": self.width}
+        sitting |= {"slots": self.slots, "cores": self.shares[number]}
         self.folder.note(block, arm, notes | {"sittings": [*notes["sittings"], sitting], "ended": False})
         words = ["train", str(self.folder.path / self.folder.recipe_name(arm)), "--arm", run.name]
         words += ["--seed", str(block.seed), "--out", str(run.parent)]
         words += _sets([f"task={json.dumps(block.task, ensure_ascii=False)}", *self.given])
-        process = _spawn(words, place / f"{arm}.log")
-        self.running.append(_Running(block, arm, process))
+        process = _spawn(words, place / f"{arm}.log", self.shares[number])
+        self.running.append(_Running(block, arm, process, number))
 
     def _collect(self) -> None:
         """Runs whose process has ended."""
@@ -236,8 +244,14 @@ def _sets(settings: Sequence[str]) -> list[str]:
     return [word for one in settings for word in ("--set", one)]
 
 
-def _spawn(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """A command of ours in a process that ends with this one; what it says goes to `log`."""
+def shares(usable: Sequence[int], width: int) -> list[tuple[int, ...]]:
+    """Cores of each of `width` runs, as many for each: what one computes slows no script of another."""
+    each = len(usable) // width
+    return [tuple(usable[each * number : each * (number + 1)]) for number in range(width)]
+
+
+def _spawn(words: Sequence[str], log: Path, share: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """A command of ours in a process that ends with this one, on these cores; what it says goes to `log`."""
     parent = os.getpid()
 
     def end_with_parent() -> None:
@@ -246,6 +260,8 @@ def _spawn(words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
             kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
+            if share:
+                os.sched_setaffinity(0, share)
 
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
