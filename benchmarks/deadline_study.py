@@ -1,6 +1,6 @@
 """What the deadline study's plan decides from its runs (results/2026-11-18-deadline-study/plan.md).
 
-    python benchmarks/deadline_study.py choose runs/pilot
+    python benchmarks/deadline_study.py choose runs/pilot [--out results/DATE-NAME]
     python benchmarks/deadline_study.py judge runs/study --contrast runs/contrast --out results/DATE-NAME
 
 `choose` applies the second pilot's rule to its runs and prints learning rate and entropy coefficient. `judge` reads
@@ -15,7 +15,7 @@ import argparse
 import csv
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,18 +90,47 @@ def choose(runs: Sequence[PilotRun]) -> tuple[float, float] | None:
     return min(good, key=lambda pair: (-pair[0], pair[1]), default=None)
 
 
-def read_pilot(place: Path) -> list[PilotRun]:
-    """Every run of the pilot's folder."""
+def fifths(run: Run, final: float) -> list[list[float | str]]:
+    """A row for each fifth of T: what was attempted in it."""
+    columns = (np.array([getattr(one, name) for one in run.attempts]) for name in ("step", "row", "chain"))
+    ended = run.chains.finished[places(*columns)]
+    table: list[list[float | str]] = []
+    for fifth in range(5):
+        low, high = final * fifth / 5, final * (fifth + 1) / 5
+        part = [one for one, at in zip(run.attempts, ended, strict=True) if low < at <= high and one.charged]
+        codes = Counter(one.code for one in part if one.valid)
+        reward = [one.reward if one.valid else 0.0 for one in part]
+        found = [codes.total() / len(part), fmean(reward), fmean(one.seconds for one in part)]
+        most = max(codes.values(), default=0) / max(1, codes.total())
+        table.append([fifth + 1, len(part), *(f"{value:.3f}" for value in found), len(codes), f"{most:.2f}"])
+    return table
+
+
+def read_pilot(place: Path) -> tuple[float, list[Run], list[PilotRun]]:
+    """T, every run of the pilot's folder, and the rule's numbers of each."""
     folder = ComparisonFolder(place)
     plan = folder.plan()
     final = plan.script_seconds / folder.settings()["batch"]
     runs = [read(folder.run(block, arm)) for block in plan.blocks for arm in plan.arms]
-    return [pilot_run(run, final, plan.script_seconds) for run in runs]
+    return final, runs, [pilot_run(run, final, plan.script_seconds) for run in runs]
 
 
-def say_choice(place: Path) -> None:
+def write_fifths(path: Path, final: float, runs: Sequence[Run]) -> None:
+    """How every run went, as CSV."""
+    head = ["task", "learning_rate", "entropy", "fifth", "attempts", "valid_share", "reward_per_attempt"]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*head, "seconds_per_attempt", "distinct_valid_scripts", "most_frequent"])
+        for run in runs:
+            writer.writerows([run.task, *(run.settings[name] for name in SETTINGS), *row] for row in fifths(run, final))
+
+
+def say_choice(place: Path, out: Path | None) -> None:
     """The rule's numbers run by run, and what is chosen."""
-    runs = read_pilot(place)
+    final, logs, runs = read_pilot(place)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_fifths(out / "fifths.csv", final, logs)
     head = ["task", "learning rate", "entropy", "of T", "(a) most frequent", "(b) gain (s.e.)", "qualifies"]
     rows = [
         [run.task, f"{run.settings[0]:g}", f"{run.settings[1]:g}", f"{run.used:.0%}", f"{run.frequent:.2f}",
@@ -255,13 +284,14 @@ def main() -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     pilot = verbs.add_parser("choose", help="learning rate and entropy coefficient, from the second pilot")
     pilot.add_argument("pilot", type=Path, help="folder of its comparison")
+    pilot.add_argument("--out", type=Path, help="folder for fifths.csv, how every run went")
     outcome = verbs.add_parser("judge", help="predictions, mechanism and named analyses, from the complete parts")
     outcome.add_argument("main", type=Path, help="folder of the main part")
     outcome.add_argument("--contrast", type=Path, help="folder of the contrast")
     outcome.add_argument("--out", type=Path, help="folder for judged.md")
     args = parser.parse_args()
     if args.verb == "choose":
-        say_choice(args.pilot)
+        say_choice(args.pilot, args.out)
     else:
         judge(args.main, args.contrast, args.out)
 

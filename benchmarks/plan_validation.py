@@ -1,6 +1,7 @@
 """What `rewardrate plan` says beside what real runs came to, and its prediction for the deadline study.
 
     python benchmarks/plan_validation.py --out results/2026-11-19-plan-validation
+    python benchmarks/plan_validation.py --only study --budget 72 --learning-steps 80 --out results/DATE-NAME
 
 Measured: reward at T (mean over 0.8 T to T, an invalid attempt counts 0) of the arm less that of vanilla, T: what every
 run of the task has used. Folders with attempts: the chains' values; with steps only: the mean reward of the last step
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -31,8 +33,7 @@ RESULTS = Path(__file__).parent.parent / "results"
 FOLDERS = ("2026-11-17-tiny-arms", "2026-11-18-qwen-arms", "2026-11-18-deadline-pilot")
 ARMS = {"rpg": RATE, "horizon": HORIZON}
 Z_80 = 1.2816
-RECIPE, FINAL = "deadline", 90.0  # of the study
-STARTS = ((0.1, None), (0.7, None), (0.1, 20.0), (0.7, 20.0))  # valid share, learning steps where they are stated
+RECIPE, SHARES = "deadline", (0.1, 0.7)  # of the study, valid shares of its starts
 HEADER = ["folder", "task", "price", "T", "n", "measured", "measured_se", "scripts", "predicted", "low", "high",
           "single_low", "single_high", "inside", "best"]  # fmt: skip
 STUDY_HEADER = ["valid_share", "learning_steps", "task", "price", "reward", "difference", "low", "high", "best",
@@ -134,17 +135,19 @@ def predictions(
     }
 
 
-def predict_study() -> Iterable[list[object]]:
+def predict_study(final: float, learning_steps: float) -> Iterable[list[object]]:
     """The prediction for all twelve tasks at the settings of the deadline study, and for their mean.
+
+    With learning steps drawn from all that are thought possible, then with those that are stated.
 
     Agents are drawn with one seed, so agent i learns alike on all tasks and the mean is taken agent by agent.
     """
     recipe = config.load(Recipe, config.find_recipe(RECIPE))
-    for share, steps in STARTS:
+    for steps, share in itertools.product((None, learning_steps), SHARES):
         differences = []
         for task in sorted(shipped()):
             mine = replace(recipe, task=task)
-            setting = SimulatedRun(mine, FINAL, limit_of(mine))
+            setting = SimulatedRun(mine, final, limit_of(mine))
             found = plan(setting, reference_scripts(mine), known=Known(share, steps))
             differences.append(found.differences)
             for row in found.rows:
@@ -175,12 +178,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", choices=("validation", "study"))
+    parser.add_argument("--budget", type=float, default=90.0, help="of the study: T in seconds a chain")
+    parser.add_argument("--learning-steps", type=float, default=20.0, help="of the study's second part")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     if args.only != "study":
         _write(args.out / "validation.csv", HEADER, (row for folder in FOLDERS for row in validate(folder)))
     if args.only != "validation":
-        _write(args.out / "study.csv", STUDY_HEADER, predict_study())
+        _write(args.out / "study.csv", STUDY_HEADER, predict_study(args.budget, args.learning_steps))
 
 
 if __name__ == "__main__":

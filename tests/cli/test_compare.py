@@ -51,7 +51,7 @@ def test_a_dry_run_says_which_runs_how_long_and_the_digest_and_writes_nothing(st
     assert config.build(ComparisonPlan, tomllib.loads(out)) == made_comparison.plan(tasks=("digits8x8",))
     assert sha256 in out
     assert "T = 20 s of script time for each of 6 chains" in out
-    assert "4 runs in 2 blocks; 1 at once (slots of each: 1), about 11 min 36 s" in out  # 4 x 120 s x 1.45
+    assert "4 runs in 2 blocks; 1 at once (slots of each: 1), about 8 min 19 s" in out  # 4 x 120 s x 1.45
     assert "digits8x8:1: rpg, vanilla" in out
     assert not folder.path.exists()
 
@@ -64,7 +64,7 @@ def test_the_plans_of_the_deadline_study_can_be_run(capsys, tmp_path, name, runs
     assert main(["compare", str(plan), "--dry-run", "--out", str(tmp_path / "new")]) == 0
     out = capsys.readouterr().out
     assert f"# {runs} runs in {blocks} blocks" in out
-    assert "T = 90 s of script time for each of 16 chains" in out
+    assert "T = 72 s of script time for each of 16 chains" in out
 
 
 def test_the_result_is_printed_and_written(study, capsys):

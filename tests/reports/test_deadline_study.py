@@ -1,7 +1,9 @@
 """What the deadline study's plan decides is computed as the plan says (benchmarks/deadline_study.py, _sitting.py)."""
 
+import csv
 import importlib.util
 import json
+import math
 import shutil
 import sqlite3
 import statistics
@@ -77,7 +79,8 @@ def by_hand(path, final):
 
 
 def test_the_pilots_numbers_are_those_of_the_logs(study, pilot):
-    runs = study.read_pilot(pilot.path)
+    final, _, runs = study.read_pilot(pilot.path)
+    assert final == 20.0
     plan = pilot.plan()
     assert [(run.task, run.settings) for run in runs] == [
         (task, RATES[arm]) for task in plan.tasks for arm in plan.arms
@@ -85,6 +88,27 @@ def test_the_pilots_numbers_are_those_of_the_logs(study, pilot):
     for run, (block, arm) in zip(runs, [(b, a) for b in plan.blocks for a in plan.arms], strict=True):
         assert (run.frequent, run.gain, run.error) == pytest.approx(by_hand(pilot.run(block, arm), 20.0))
         assert run.used >= 1
+
+
+def test_the_fifths_of_a_run_hold_each_attempt_once(study, pilot, tmp_path):
+    final, logs, _ = study.read_pilot(pilot.path)
+    study.write_fifths(tmp_path / "fifths.csv", final, logs)
+    with (tmp_path / "fifths.csv").open() as lines:
+        found = list(csv.DictReader(lines))
+    db = sqlite3.connect(pilot.run(pilot.plan().blocks[0], pilot.plan().arms[0]) / "run.sqlite")
+    used, counts, rewards = Counter(), Counter(), Counter()
+    for row, valid, reward, seconds in db.execute(
+        "SELECT row, valid, reward, seconds FROM attempts ORDER BY step, row"
+    ):
+        used[row] += seconds
+        fifth = math.ceil(5 * used[row] / final)
+        counts[fifth] += 1
+        rewards[fifth] += reward if valid else 0.0
+    db.close()
+    for line in found[:5]:
+        fifth = int(line["fifth"])
+        assert int(line["attempts"]) == counts[fifth]
+        assert float(line["reward_per_attempt"]) == pytest.approx(rewards[fifth] / counts[fifth], abs=5e-4)
 
 
 def test_the_largest_rate_then_the_smaller_coefficient_that_qualifies_on_every_task(study, pilot, capsys):
@@ -97,7 +121,7 @@ def test_the_largest_rate_then_the_smaller_coefficient_that_qualifies_on_every_t
     for spoilt in ({"frequent": 0.5}, {"gain": 0.1}, {"used": 0.99}, {"frequent": float("nan")}):
         assert study.choose([*every, run("b", (5e-5, 0.001), **spoilt)]) == (5e-5, 0.01)
     assert study.choose([run("a", pair, gain=0.0) for pair in pairs]) is None
-    study.say_choice(pilot.path)
+    study.say_choice(pilot.path, None)
     assert "chosen: policy.learner.learning_rate=" in capsys.readouterr().out
 
 

@@ -11,11 +11,11 @@ from rewardrate.runlog.comparison import ModelStart, PretrainedStart
 from rewardrate.sandbox import cores
 from rewardrate.training import comparison
 from rewardrate.training.comparison import (
-    BESIDE,
     RunTimes,
     check,
     example,
     fitting,
+    guessed_pace,
     makespan,
     resolve,
     settings_of,
@@ -132,7 +132,7 @@ def test_a_forecast_is_the_pace_so_far_and_nothing_for_what_has_reached_T(tmp_pa
     first, second, third, *_ = plan.blocks
     assert used(folder.block(first) / "rpg") == (0.0, 0.0)
     before = RunTimes(folder, plan, slots=2)
-    assert before.run(first, "rpg") == pytest.approx(plan.script_seconds * BESIDE / 2)
+    assert before.run(first, "rpg") == pytest.approx(plan.script_seconds * guessed_pace(2))
     made_comparison.add(folder, first, "vanilla")
     made_comparison.add(folder, first, "rpg", steps=1)
     script, wall = (sum(column) for column in zip(*(used(folder.block(first) / arm) for arm in plan.arms), strict=True))

@@ -164,11 +164,17 @@ class VllmSampler:
             model.set_attn_implementation(ours)
 
 
+DEFAULTS = {"VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_LOGGING_LEVEL": "WARNING"}
+"Of vLLM's environment, where the user has not said otherwise."
+
+
 def _library() -> Any:
     """vLLM, without the sampler of FlashInfer: it takes neither seeds nor log-probabilities of what was drawn, so it
-    would never run here, but vLLM compiles its kernels at every first start, for minutes.
+    would never run here, but vLLM compiles its kernels at every first start, for minutes. And without the eight lines
+    that it would say at every step.
     """
-    os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
     try:
         import vllm
     except ImportError:

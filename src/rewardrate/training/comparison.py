@@ -19,7 +19,6 @@ from rewardrate.sandbox import cores
 from rewardrate.training.recipe import ArmName, Recipe
 
 ARMS: tuple[ArmName, ...] = ("vanilla", "rpg", "horizon")
-BESIDE = 1.45  # wall seconds of a run over script seconds of a slot, until a run of the comparison says better
 OWN = {
     "task": "tasks",
     "seed": "seeds",
@@ -153,10 +152,18 @@ def check(recipe: Recipe, tasks: Iterable[str], jobs: int | None, start: str | N
         side_by_side(recipe, jobs, setup.cores)
 
 
+def guessed_pace(slots: int) -> float:
+    """Wall seconds for one script second of a run: slots wait for the last script of a step, the more the more of them.
+
+    1.04 was measured with one slot and 1.5 to 1.7, over five, with five (results/2026-11-20-deadline-pilot).
+    """
+    return (0.94 + 0.1 * slots) / slots
+
+
 class RunTimes:
     """What each run has used, and how long the rest will take.
 
-    By the pace of the runs of the same task so far, else of all runs, else `BESIDE`.
+    By the pace of the runs of the same task so far, else of all runs, else `guessed_pace`.
     """
 
     def __init__(self, folder: ComparisonFolder, plan: ComparisonPlan, slots: int) -> None:
@@ -186,7 +193,7 @@ class RunTimes:
             script, wall = (math.fsum(column) for column in zip(*pairs, strict=True))
             if script > 0 and wall > 0:
                 return wall / script
-        return BESIDE / self.slots
+        return guessed_pace(self.slots)
 
 
 def fitting(todo: Sequence[Sequence[float]], width: int, left: float, busy: Iterable[float] = ()) -> int:
