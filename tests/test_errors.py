@@ -1,9 +1,14 @@
 """Mistakes are told in one line: field, value, what is allowed, remedy."""
 
+import json
 import pickle
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 from rewardrate.errors import EXTRAS, InfrastructureError, InputError, MissingExtra, did_you_mean, missing_extra
 
@@ -41,6 +46,34 @@ def test_a_failure_outside_is_neither_a_mistake_nor_a_missing_part():
 
 def test_a_missing_extra_says_the_command_that_adds_it():
     assert "pip install 'rewardrate[agent]'" in str(MissingExtra("rates.Neural", "torch", "agent"))
+
+
+@pytest.mark.parametrize(
+    ("origin", "here"),
+    [
+        ({"url": "file://{folder}", "dir_info": {"editable": True}}, "(here: pip install -e '{folder}[agent]')"),
+        ({"url": "file://{folder}", "dir_info": {}}, "(here: pip install '{folder}[agent]')"),
+        ({"url": "file://{folder}/gone"}, "(rewardrate doctor prints the exact command)"),
+        (None, "(rewardrate doctor prints the exact command)"),
+    ],
+)
+def test_the_command_of_a_checkout_is_the_one_that_works_there(tmp_path, origin, here):
+    """With a package of our name first on the path, as pip writes it."""
+    info = tmp_path / "rewardrate-9.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: rewardrate\nVersion: 9\n")
+    if origin:
+        (info / "direct_url.json").write_text(json.dumps(origin).replace("{folder}", str(tmp_path)))
+    code = (
+        "from rewardrate.errors import MissingExtra as M; print(M('it', 'torch', 'agent')); print(M('it', 'v', 'vllm'))"
+    )
+    path = f"{tmp_path}:{ROOT / 'src'}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    agent, engine = done.stdout.splitlines()
+    assert agent.endswith(here.replace("{folder}", str(tmp_path)))
+    assert engine.endswith("(rewardrate doctor prints the exact command)"), "it gets an environment of its own"
 
 
 def test_every_module_that_an_extra_is_named_for_is_brought_by_that_extra():

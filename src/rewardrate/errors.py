@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import importlib.metadata
+import json
+import shlex
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -52,15 +56,31 @@ EXTRAS = {  # module -> extra that brings it, where the module alone says which 
 }  # fmt: skip
 
 
+OWN_ENVIRONMENT = {"vllm": "agent,vllm", "verl": "verl"}  # they pin versions that others of ours do not meet
+
+
+def wanted(extra: str) -> str:
+    """What to tell pip: the folder that this package was installed from (and how), or its name."""
+    try:
+        origin = json.loads(importlib.metadata.distribution("rewardrate").read_text("direct_url.json") or "{}")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    folder = str(origin.get("url", "")).removeprefix("file://")
+    if not (folder.startswith("/") and Path(folder).is_dir()):
+        return f"'rewardrate[{extra}]'"
+    return ("-e " if origin.get("dir_info", {}).get("editable") else "") + shlex.quote(f"{folder}[{extra}]")
+
+
 class MissingExtra(ImportError):
     """A part of the package needs another one that the light core install does not bring."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         self.what, self.package, self.extra = what, package, extra
-        super().__init__(
-            f"{what} needs {package}, which is not installed; add it with: pip install 'rewardrate[{extra}]'"
-            " (rewardrate doctor prints the exact command)"
-        )
+        named, here = f"'rewardrate[{extra}]'", wanted(extra)
+        more = f"here: pip install {here}"
+        if here == named or extra in OWN_ENVIRONMENT:
+            more = "rewardrate doctor prints the exact command"
+        super().__init__(f"{what} needs {package}, which is not installed; add it with: pip install {named} ({more})")
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str, str]]:
         return (type(self), (self.what, self.package, self.extra))

@@ -19,6 +19,7 @@ from typing import Any
 from rewardrate import __version__
 from rewardrate.cli.parser import Command, Parser
 from rewardrate.cli.terminal import bold, table
+from rewardrate.errors import OWN_ENVIRONMENT, wanted
 
 DETAILS = """\
 Looks at cores, memory, GPU, how well untrusted scripts can be isolated (by trying), and which optional parts are
@@ -79,7 +80,6 @@ def _shown(extra: dict[str, Any]) -> str:
     return f"missing {', '.join(missing[:2])}, {len(missing) - 2} more" if missing[3:] else str(extra["state"])
 
 
-OWN_ENVIRONMENT = {"vllm": "agent,vllm", "verl": "verl"}  # they pin versions that others of ours do not meet
 PURPOSES = {
     "bandit": "the bandit laboratory",
     "bandit-gpu": "the bandit laboratory on an NVIDIA GPU",
@@ -199,22 +199,10 @@ def _extra(name: str, purpose: str) -> dict[str, Any]:
 
 
 def _command(extra: str) -> str:
-    python, wanted = shlex.quote(sys.executable), _wanted(OWN_ENVIRONMENT.get(extra, extra))
+    python, package = shlex.quote(sys.executable), wanted(OWN_ENVIRONMENT.get(extra, extra))
     if extra in OWN_ENVIRONMENT:
-        return f"{python} -m venv .venv-{extra} && .venv-{extra}/bin/pip install {wanted}"
-    return f"{python} -m pip install {wanted}"
-
-
-def _wanted(extra: str) -> str:
-    """What to tell pip: the folder we were installed from (and how), or our name."""
-    try:
-        origin = json.loads(importlib.metadata.distribution("rewardrate").read_text("direct_url.json") or "{}")
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        origin = {}
-    folder = str(origin.get("url", "")).removeprefix("file://")
-    if not (folder.startswith("/") and Path(folder).is_dir()):
-        return f"'rewardrate[{extra}]'"
-    return ("-e " if origin.get("dir_info", {}).get("editable") else "") + shlex.quote(f"{folder}[{extra}]")
+        return f"{python} -m venv .venv-{extra} && .venv-{extra}/bin/pip install {package}"
+    return f"{python} -m pip install {package}"
 
 
 def requirements(extra: str) -> list[tuple[str, str]]:
