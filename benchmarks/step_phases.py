@@ -16,6 +16,7 @@ import argparse
 import csv
 import json
 import statistics
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,13 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, help="a CSV file")
     args = parser.parse_args()
-    table = [(of_verl if (run / "summary.json").exists() else of_ours)(run) for run in args.runs]
+    there = [run for run in args.runs if run.exists()]
+    for run in args.runs:
+        if run not in there:
+            print(f"{run} is not there: left out", file=sys.stderr)
+    if not there:
+        parser.error("no run is there")
+    table = [(of_verl if (run / "summary.json").exists() else of_ours)(run) for run in there]
     print("| " + " | ".join(table[0]) + " |\n|" + "---|" * len(table[0]))
     for row in table:
         cells = (f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row.values())

@@ -106,14 +106,16 @@ def start(args: argparse.Namespace, out: Path, *, until: int | None = None) -> f
     begun = time.monotonic()
     with (out / "log.txt").open("ab") as log:
         process = subprocess.Popen(words, env=place, cwd=out, stdout=log, stderr=log, start_new_session=True)
-        while process.poll() is None:
-            time.sleep(0.5)
-            if until is not None and until + 1 in said(out / "log.txt"):
+        try:
+            while process.poll() is None:
+                time.sleep(0.5)
+                if until is not None and until + 1 in said(out / "log.txt"):
+                    return time.monotonic() - begun
+                if time.monotonic() - begun > args.limit:
+                    sys.exit(f"verl was not done after {args.limit} s: {out}/log.txt")
+        finally:
+            if process.poll() is None:
                 kill(process)
-                return time.monotonic() - begun
-            if time.monotonic() - begun > args.limit:
-                kill(process)
-                sys.exit(f"verl was not done after {args.limit} s: {out}/log.txt")
     if process.returncode:
         sys.exit(f"verl failed; the end of {out}/log.txt says why:\n{(out / 'log.txt').read_text()[-3000:]}")
     return time.monotonic() - begun
