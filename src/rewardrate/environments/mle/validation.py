@@ -16,7 +16,8 @@ import numpy as np
 from rewardrate.environments.mle import leaks, preparation, rewards
 from rewardrate.environments.mle.environment import SUBMISSION, Settings, order
 from rewardrate.environments.mle.hiding import missing_paths
-from rewardrate.environments.mle.task import Grade, Reference, Split, Task, read_leaderboard
+from rewardrate.environments.mle.task import Grade, Reference, Task, read_leaderboard
+from rewardrate.environments.sandboxed import Split
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Result
 
