@@ -95,7 +95,7 @@ def about(recipe: Recipe, setup: RunSetup) -> dict[str, str]:
         "arm": recipe.arm,
         "seed": str(recipe.seed),
         "clock": recipe.overhead.clock(recipe.sandbox.clock),
-        "policy": recipe.policy.name if recipe.policy.kind == "model" else recipe.policy.model,
+        "policy": recipe.policy.label,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 
