@@ -66,8 +66,8 @@ def load(name: str) -> Workload:
     path = find(name)
     text = path.read_text(encoding="utf-8")
     folder = cache.default_folder("sql-tuning") / f"{path.stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    with cache.locked(folder.parent):
-        if not folder.is_dir():
+    if not folder.is_dir():  # else it may lie where nothing can be written
+        with cache.locked(folder.parent):
             _make(text, folder, name)
     made = json.loads((folder / "private.json").read_text(encoding="utf-8"))
     made["queries"] = {key: Query(**query) for key, query in made["queries"].items()}
@@ -75,7 +75,9 @@ def load(name: str) -> Workload:
 
 
 def _make(text: str, folder: Path, name: str) -> None:
-    """Database, parameters and answers."""
+    """Database, parameters and answers, unless another process has made them meanwhile."""
+    if folder.is_dir():
+        return
     text, _, reference = text.partition("\n-- reference\n")
     header, queries = HEADER.match(text), QUERY.findall(text)
     if header is None or not queries or not reference:
