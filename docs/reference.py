@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rewardrate import config, registry
+from rewardrate import config
 
 SB3 = [
     "RewardRateVecEnv",
@@ -123,7 +123,7 @@ def configs_of(hint: Any) -> list[type]:
     if typing.get_origin(hint) is typing.Annotated:
         inner, *marks = typing.get_args(hint)
         open_union = [mark for mark in marks if isinstance(mark, config.Registered)]
-        return list(registry.load(open_union[0].group, "kind").values()) if open_union else configs_of(inner)
+        return list(open_union[0].kinds("kind").values()) if open_union else configs_of(inner)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return [one for part in typing.get_args(hint) for one in configs_of(part)]
     return [hint] if dataclasses.is_dataclass(hint) else []

@@ -18,11 +18,12 @@ for _ in range(20):  # each step every chain makes one attempt
 
 for name, estimator in estimators.items():
     found = estimator.estimate
-    print(f"{name:14s} {found.rate:.4f} reward per second   (95 %: {found.low:.4f} to {found.high:.4f})")
+    known = f"{found.mean:.4f} reward per second (95 %: {found.low:.4f} to {found.high:.4f})"
+    print(f"{name:14s} {known}, a second is charged {found.price:.4f}")
 
-rate = estimators["NIW"].estimate
+estimate = estimators["NIW"].estimate
 quick, slow, failed = relative_reward(
-    [0.7, 0.8, 0.0], [5.0, 50.0, 2.0], rate, valid=[True, True, False], limit_seconds=600
+    [0.7, 0.8, 0.0], [5.0, 50.0, 2.0], estimate, valid=[True, True, False], limit_seconds=600
 )
 print(f"the quick script is left with {quick:+.2f}, the slow better one with {slow:+.2f}, a failure with {failed:+.2f}")
 assert quick > slow > failed

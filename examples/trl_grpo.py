@@ -49,7 +49,7 @@ def main():
         train_dataset=Dataset.from_dict({"prompt": ["# task: digits8x8\n"] * 16}),
     )
     trainer.train()
-    print(f"three updates; a second is worth {priced.estimator.estimate.rate:.2f} reward")
+    print(f"three updates; a second is charged {priced.estimator.estimate.price:.2f} reward")
 
 
 if find_spec("trl") is None:

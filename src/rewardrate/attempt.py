@@ -124,8 +124,13 @@ class RateEstimate:
     count: int
     "Rows absorbed since the start."
 
-    def __float__(self) -> float:
+    @property
+    def price(self) -> float:
+        """What is charged for a second: `rate` by a plainer name. The estimated reward rate itself is `mean`."""
         return self.rate
+
+    def __float__(self) -> float:
+        return self.price
 
     def __str__(self) -> str:
         known = f"{self.mean:.4g} reward per second (95 %: {self.low:.4g} to {self.high:.4g}; {self.count:,} rows)"

@@ -59,13 +59,19 @@ class Registered:
     """A tagged union that installed packages can extend; a marker inside `Annotated`.
 
     A table's `kind` names an entry point of `group`, and the frozen dataclass found there holds the other keys;
-    `default` is the kind of a table that says none. The annotated class is what every member must be a subclass of.
+    `default` is the kind of a table that says none, `built_in` are members without an entry point. The annotated class
+    is what every member must be a subclass of.
 
         algorithm: Annotated[Algorithm, Registered("rewardrate.algorithms", "ppo")] = field(default_factory=PPO)
     """
 
     group: str
     default: str = ""
+    built_in: tuple[type, ...] = ()
+
+    def kinds(self, field: str) -> Mapping[str, type]:
+        """The members by kind; `field` is what an error is about."""
+        return registry.load(self.group, field, self.built_in)
 
 
 def load(cls: type[Config], source: Path | None = None, overrides: Iterable[str] = ()) -> Config:
@@ -277,7 +283,7 @@ def _convert_registered(union: Registered, base: Any, value: Any, field: str) ->
         return build(type(value), table, f"{field}.")
     if not isinstance(value, Mapping):
         raise InputError(field, value, f"it must be a table ([{field}])")
-    kinds = registry.load(union.group, f"{field}.kind")
+    kinds = union.kinds(f"{field}.kind")
     kind = value.get("kind", union.default)
     if not kind:
         raise InputError(f"{field}.kind", None, f"it must be one of {', '.join(kinds)}")

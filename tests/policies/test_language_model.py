@@ -42,6 +42,12 @@ def test_it_is_a_policy(build):
     assert policy(build).engine.startswith(("eager: ", "fused: "))
 
 
+def test_without_a_gpu_it_takes_half_of_the_cores_and_no_more_threads_than_that(build):
+    torch.set_num_threads(3)
+    assert [policy(build).take_cores(usable) for usable in (8, 2, 1)] == [4, 1, 1]
+    assert torch.get_num_threads() == 1
+
+
 def test_a_proposal_holds_the_text_of_its_tokens_and_a_share_of_the_time(build):
     owner = policy(build)
     proposals = owner.propose(PROMPTS, 0)

@@ -1,4 +1,4 @@
-"""The protocol is light, and its parts do what they say."""
+"""The base classes are light, and their parts do what they say."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rewardrate.attempt import Proposal
-from rewardrate.policies.policy import Policy
+from rewardrate.policies.policy import Policy, PolicySettings
 
 
 def test_proposal_and_protocol_load_without_torch():
@@ -17,27 +17,49 @@ def test_proposal_and_protocol_load_without_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_object_with_the_six_verbs_is_a_policy_and_one_without_learn_is_not():
-    class Echo:
-        name, trainable = "echo", False
+class Echo(Policy):
+    name, trainable = "echo", False
 
-        def propose(self, prompts, seed):
-            return [Proposal(prompt[-1]["content"]) for prompt in prompts]
+    def propose(self, prompts, seed, first=0):
+        return [Proposal(prompt[-1]["content"]) for prompt in prompts]
 
-        def learn(self, proposals, rewards):
-            return {}
+    def learn(self, proposals, rewards):
+        return {}
 
-        def count(self, text):
-            return len(text.split())
+    def count(self, text):
+        return len(text.split())
 
-        def save(self, folder):
-            pass
+    def save(self, folder):
+        pass
 
-        def load(self, folder):
-            pass
+    def load(self, folder):
+        pass
 
-    assert isinstance(Echo(), Policy)
-    assert not isinstance(object(), Policy)
+
+def test_a_policy_has_five_verbs_and_two_facts_and_plain_defaults_for_the_rest(tmp_path):
+    policy = Echo()
+    policy.keep_replies(tmp_path / "replies.jsonl")
+    assert (policy.engine, policy.take_cores(8), list(tmp_path.iterdir())) == ("", 0, [])
+
+    class Half(Policy):
+        name, trainable = "half", False
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half()
+
+
+def test_the_settings_of_a_policy_are_a_kind_and_make_and_plain_defaults():
+    class EchoSettings(PolicySettings):
+        kind = "echo"
+
+        def make(self, seed):
+            return Echo()
+
+    settings = EchoSettings()
+    assert (settings.label, settings.attempts_per_prompt, settings.weights) == ("echo", 1, "")
+    assert settings.for_stream() is settings
+    settings.check_weights("any")
+    settings.check_device()
 
 
 def test_an_unknown_name_of_the_room_is_an_attribute_error():

@@ -1,6 +1,7 @@
 """The base of all estimators: estimates, settings, states."""
 
 import copy
+import dataclasses
 import json
 import math
 import pickle
@@ -12,8 +13,10 @@ from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Estimator, Fixed, Neural, RateEstimate, RobbinsMonro, Totals
 
 
-def test_an_estimate_converts_to_the_rate_that_is_charged():
-    assert float(RateEstimate(0.5, 0.4, 0.3, 0.6, 3)) == 0.5
+def test_an_estimate_converts_to_the_price_that_is_charged_and_keeps_it_once():
+    estimate = RateEstimate(0.5, 0.4, 0.3, 0.6, 3)
+    assert float(estimate) == estimate.price == estimate.rate == 0.5
+    assert "price" not in [field.name for field in dataclasses.fields(estimate)]
 
 
 def test_around_charges_the_mean_floored_at_zero_and_keeps_the_interval_honest():

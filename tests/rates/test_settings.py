@@ -7,7 +7,7 @@ import toy_agent
 from rewardrate import config
 from rewardrate.errors import InputError
 from rewardrate.rates import NIW, Fixed, Neural, RobbinsMonro, Totals
-from rewardrate.rates.settings import NIWSettings
+from rewardrate.rates.settings import NIWSettings, TotalsSettings
 from rewardrate.training.recipe import Recipe
 
 OWN = '''
@@ -75,6 +75,11 @@ def test_the_percentile_depends_on_the_batch_only_where_a_recipe_says_so():
     assert config.build(Recipe, {"task": "diamonds", "estimator": {"kind": "totals"}}).make_estimator().forgetting == 1
     for name, expected in (("mle-bench-paper", None), ("nanogpt-paper", None), ("deadline", None), ("laptop", 128)):
         assert config.load(Recipe, config.find_recipe(name)).estimator.quantile_batch == expected
+
+
+def test_only_an_estimator_that_draws_has_draws_to_save():
+    assert NIWSettings(quantile=0.5).with_draws(64) == NIWSettings(quantile=0.5, batches=64)
+    assert TotalsSettings().with_draws(64) == TotalsSettings()
 
 
 def test_a_network_can_be_the_estimator_of_a_run():

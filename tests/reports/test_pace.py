@@ -1,13 +1,17 @@
 """Charts of the wall clock: where a step's time goes, how old attempts are, how idle the slots."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import made_run
 import toy_agent
-from rewardrate.reports import charts, page
+from rewardrate.reports import charts, page, result
 from rewardrate.reports import pace as room
 from rewardrate.reports.run import experiments, find, read
+from rewardrate.runlog import EventRow
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +53,33 @@ def test_the_page_of_a_stream_says_how_many_attempts_are_in_no_step(stream):
     said = page._conditions(run)
     assert any(f"{begun} attempts that began are in no step, or not yet; {done} of them" in note for note in said)
     assert not any("under way" in note for note in said)
+
+
+@pytest.mark.parametrize(
+    ("budget", "events", "ended"),
+    [
+        ("steps = 8", [], True),
+        ("steps = 9", [], False),
+        ("steps = 8", ["steps = 20"], False),
+        ("steps = 8", ["steps = None"], False),
+        ("script_seconds = 1.0", [], True),
+        ("script_seconds = 1e9", ["script_seconds = 2.0"], True),
+        ("wall_seconds = 1e9", [], False),
+    ],
+)
+def test_the_page_of_a_stream_that_used_up_its_budget_says_so_and_names_no_step_under_way(
+    stream, budget, events, ended
+):
+    run = read(stream)
+    added = tuple(EventRow(0.0, 8, "budget", message) for message in events)
+    run = replace(run, config_text=f"[budget]\n{budget}\n", events=run.events + added)
+    done, begun = run.under_way
+    assert run.ended is ended
+    assert ("<td>8 +</td>" in re.sub("<td[^>]*>", "<td>", result.runs_table([run]))) is not ended
+    (note,) = [note for note in page._conditions(run) if f"{begun} attempts" in note]
+    assert (
+        f"its budget is used up. {begun} attempts that had begun are in no step ({done} of them ended)" in note
+    ) is ended
 
 
 def test_cumulative_reward_of_a_stream_grows_step_by_step_and_ends_at_the_totals(stream):

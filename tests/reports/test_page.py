@@ -169,7 +169,8 @@ def test_the_headline_holds_the_numbers_of_the_tables(both, text):
         assert f"rpg {rpg:.3f} (" in first
         assert f"vanilla {vanilla:.3f} (" in first
         assert f"difference {rpg - vanilla:+.3f} (" in first
-    assert "One seed: variation between training runs is not included" in first
+    assert "It cannot be said yet whether pricing time paid: this one pair of runs has" in first
+    assert "no repetition of training" in first
 
 
 def test_the_line_of_every_run_is_that_of_the_sqlite_file(both, text):

@@ -175,7 +175,7 @@ def test_a_batch_holds_whole_groups_of_attempts_at_one_prompt(batch):
     remedy = "8 or 16" if batch > 8 else "8"
     with pytest.raises(InputError) as error:
         config.load(Recipe, config.find_recipe("laptop"), words)
-    assert f"batch = {batch}: it must be a multiple of policy.learner.algorithm.attempts, 8" in str(error.value)
+    assert f"batch = {batch}: it must be a multiple of 8, the policy's attempts at each prompt" in str(error.value)
     assert str(error.value).endswith(f"set it to {remedy}")
 
 

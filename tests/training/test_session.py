@@ -225,6 +225,19 @@ def test_a_budget_that_grows_is_on_record_for_reports(recipe, tmp_path):
     assert read(tmp_path / "run").stated_budget == pytest.approx(1.0 / recipe.batch)
 
 
+def test_every_limit_that_changes_is_on_record_so_that_a_page_knows_whether_the_run_has_ended(recipe, tmp_path):
+    budgets = (Budget(steps=1), Budget(steps=2), Budget(script_seconds=0.2), Budget(steps=2))
+    ended = []
+    for budget in budgets:
+        train(replace(recipe, budget=budget), tmp_path / "run")
+        ended.append(read(tmp_path / "run").ended)
+    with RunLog.open(tmp_path / "run", read_only=True) as log:
+        noted = [event.message for event in log.events() if event.kind == "budget"]
+    assert noted == ["steps = 2", "steps = None", "script_seconds = 0.2", "steps = 2", "script_seconds = None"]
+    assert ended == [True] * 4
+    assert read(tmp_path / "run").budget == {"steps": 2.0}
+
+
 def test_from_python_a_recipe_is_given_by_name_with_settings(recipe, tmp_path):
     from rewardrate import config
 

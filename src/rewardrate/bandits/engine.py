@@ -151,8 +151,9 @@ def _on_cores(
                 pool.shutdown(wait=False, cancel_futures=True)  # wait for the running trials only
                 raise
     if unproven_steps.any():
-        words = "%d of %d steps rest on a price that was not proved to be the largest (%s, K = %d, |X| = %d)"
-        log.warning(words, unproven_steps.sum(), len(jobs) * steps, world.family, world.arms, world.contexts)
+        share = f"{unproven_steps.sum()} of {len(jobs) * steps} steps"
+        where = f"{world.family}, K = {world.arms}, |X| = {world.contexts}"
+        log.warning("%s rest on a price that was not proved to be the largest (%s)", share, where)
     return out
 
 
@@ -173,7 +174,20 @@ def one_trial(trial: Trial, seed: int, steps: int, *, marks: NDArray[np.int64], 
     state = agent.start(world)
     arm_of, context_of = np.empty(world.arms, np.int64), np.empty(world.contexts, np.int64)
     try:
-        trial.loop(seed, steps, marks, *trial.tables, trial.parameters, state, arm_of, context_of, out)
+        trial.loop(
+            seed=seed,
+            steps=steps,
+            marks=marks,
+            mean_reward=trial.tables.reward,
+            mean_seconds=trial.tables.seconds,
+            gap=trial.tables.gap,
+            numbers=trial.tables.numbers,
+            p=trial.parameters,
+            state=state,
+            arm_of=arm_of,
+            context_of=context_of,
+            out=out,
+        )
     except NumbaError as error:
         rule = f"numba cannot compile its act, learn or price ({error_summary(error)})"
         raise InputError("agent", agent, rule) from None

@@ -99,7 +99,7 @@ def bound_part(frontier: Any, now: int, kappa: float, f: float, ties: bool) -> t
                 frontier.best[x] = arm[x, 0]  # `relax` has moved the policy's arms to the first places
         if limit < 0.0 or (limit < 2.0 * rounding and not ties):
             return f, False
-        dropped, spare = prune_arms(point, arm, live, alpha, beta, limit)
+        dropped, spare = prune_arms(point, arm, live, alpha=alpha, beta=beta, limit=limit)
         if spare == 0:
             return f, False
         if high == np.inf:
@@ -201,4 +201,4 @@ def maximise(frontier: Any, kappa: float, floor: float, parts: int) -> Any:
         index, seconds, count = policy_index(frontier.total, frontier.best, kappa)
     if count == 0.0:
         return floor, True
-    return search(frontier, kappa, max(index, floor), np.inf, seconds, count, int(parts))
+    return search(frontier, kappa, f=max(index, floor), goal=np.inf, seconds=seconds, count=count, parts=int(parts))

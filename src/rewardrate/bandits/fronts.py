@@ -134,4 +134,11 @@ def set_totals(frontier: Any, x: int, a: int, reward: float, seconds: float, cou
 def record(frontier: Any, x: int, a: int, reward: float, seconds: float) -> None:
     """Add a step: arm a was played in context x."""
     total = frontier.total
-    set_totals(frontier, x, a, total[x, REWARD, a] + reward, total[x, SECONDS, a] + seconds, total[x, COUNT, a] + 1.0)
+    set_totals(
+        frontier,
+        x,
+        a,
+        reward=total[x, REWARD, a] + reward,
+        seconds=total[x, SECONDS, a] + seconds,
+        count=total[x, COUNT, a] + 1.0,
+    )

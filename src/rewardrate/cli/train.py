@@ -93,7 +93,6 @@ def _recipe(args: argparse.Namespace) -> Any:
 def _dry_run(args: argparse.Namespace) -> int:
     """The settings, once it is known that the task is there; a note for a logger or a GPU that is not."""
     from rewardrate import config
-    from rewardrate.policies.models import usable_device
     from rewardrate.training.loggers import absent
 
     recipe = _recipe(args)
@@ -101,7 +100,7 @@ def _dry_run(args: argparse.Namespace) -> int:
     for line in absent(recipe.loggers):
         print(f"note: {line}", file=sys.stderr)
     try:
-        usable_device(getattr(recipe.policy, "device", "auto"))
+        recipe.policy.check_device()
     except InputError as error:  # the recipe may be meant for another machine
         print(f"note: policy.{error}", file=sys.stderr)
     print(config.dumps(recipe, explain=True), end="")

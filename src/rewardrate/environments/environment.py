@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
+from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, Status, collect
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Result
 
@@ -129,6 +129,13 @@ class EnvironmentSettings(ABC):
         """(reward, seconds) of scripts for `task` that were measured, at least two, for a plan without a pilot run."""
         rule = "no measured scripts are known for this kind"
         raise InputError("environment.kind", self.kind, rule, "give the folder of a run")
+
+
+def unrun(status: Status, message: str, code: str = "") -> Outcome:
+    """A reply that nothing was run for, with what the model is told of it."""
+    return Outcome(
+        valid=False, reward=0.0, score=None, seconds=FLOOR_SECONDS, message=message, status=status, code=code
+    )
 
 
 def measured(result: Result, code: str) -> Outcome:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 
-def fenced(code: str) -> str:
-    """Python code as a block of its own, in a fence that no line of it can close."""
+def fenced(code: str, language: str = "python") -> str:
+    """Code as a block of its own, in a fence that no line of it can close."""
     marks = fence(code)
-    return f"{marks}python\n{code.rstrip()}\n{marks}"
+    return f"{marks}{language}\n{code.rstrip()}\n{marks}"
 
 
 def fence(code: str) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rewardrate.policies.learner import Learner as Learner
     from rewardrate.policies.models import load_model as load_model
     from rewardrate.policies.policy import Policy as Policy
+    from rewardrate.policies.policy import PolicySettings as PolicySettings
     from rewardrate.policies.sampling import Sampler as Sampler
     from rewardrate.policies.settings import LearnerSettings as LearnerSettings
     from rewardrate.policies.settings import SamplingSettings as SamplingSettings
@@ -27,6 +28,7 @@ _LAZY = {
     "LearnerSettings": "rewardrate.policies.settings",
     "Message": "rewardrate.attempt",
     "Policy": "rewardrate.policies.policy",
+    "PolicySettings": "rewardrate.policies.policy",
     "Proposal": "rewardrate.attempt",
     "Sampler": "rewardrate.policies.sampling",
     "SamplingSettings": "rewardrate.policies.settings",
@@ -39,6 +41,7 @@ __all__ = [
     "LearnerSettings",
     "Message",
     "Policy",
+    "PolicySettings",
     "Proposal",
     "Sampler",
     "SamplingSettings",

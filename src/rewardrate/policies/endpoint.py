@@ -16,6 +16,7 @@ from rewardrate.attempt import Message, Proposal
 from rewardrate.chat import Chat, EndpointError, EndpointSettings, GivenUp, Refused
 from rewardrate.config import build
 from rewardrate.errors import InputError
+from rewardrate.policies.policy import Policy
 from rewardrate.policies.replies import KeptReplies
 
 __all__ = ["EndpointError", "EndpointPolicy", "EndpointSettings"]
@@ -23,7 +24,7 @@ __all__ = ["EndpointError", "EndpointPolicy", "EndpointSettings"]
 STATE = "policy.json"
 
 
-class EndpointPolicy:
+class EndpointPolicy(Policy):
     """Asks a chat model over HTTP. Never learns; the buffer of priced solutions in its prompts is its only memory.
 
     `more` are further fields of EndpointSettings. The seed goes with each request (seed + row), but whether it makes
@@ -36,8 +37,12 @@ class EndpointPolicy:
         table = {"url": url, "model": model, "key_variable": key_variable, **more}
         self.settings = settings = build(EndpointSettings, table)
         self._chat = Chat(settings)
-        self.name = settings.model
         self._kept: KeptReplies | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.settings.model
 
     def keep_replies(self, path: Path) -> None:
         """Write every reply to a file as it comes, and ask for none again that stands there.

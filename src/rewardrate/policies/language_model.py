@@ -18,6 +18,7 @@ from rewardrate.policies.checkpoint import FORMAT, STATE, fingerprint, load_lear
 from rewardrate.policies.learner import Experience, Learner
 from rewardrate.policies.models import LanguageModel, load_model
 from rewardrate.policies.network import causal, half_copy
+from rewardrate.policies.policy import Policy
 from rewardrate.policies.sampling import Sampler
 from rewardrate.policies.settings import LearnerSettings, SamplingSettings
 from rewardrate.policies.vllm import VllmSampler
@@ -25,7 +26,7 @@ from rewardrate.policies.vllm import VllmSampler
 log = logging.getLogger(__name__)
 
 
-class LanguageModelPolicy:
+class LanguageModelPolicy(Policy):
     """Replies drawn by `sampling`, weights moved as `learner` says; without a learner it stays as it is.
 
     `prompt_tokens` bounds a prompt: a longer one loses its middle, so that the task at its beginning and the question
@@ -70,6 +71,14 @@ class LanguageModelPolicy:
     def trainable(self) -> bool:
         """Whether there is a learner."""
         return self.learner is not None
+
+    def take_cores(self, usable: int) -> int:
+        """Half of them, where it has no GPU: a script is timed on cores that nothing else uses."""
+        if self.language.model.device.type != "cpu":
+            return 0
+        count = max(1, usable // 2)
+        torch.set_num_threads(min(count, torch.get_num_threads()))
+        return count
 
     def propose(self, prompts: Sequence[list[Message]], seed: int, first: int = 0) -> list[Proposal]:
         """One proposal a prompt; same weights, prompt, seed and row (from `first` on) give the same proposal."""

@@ -42,6 +42,10 @@ class EstimatorSettings(ABC):
         """The settings for a run of that batch: the same, unless one of them depends on it."""
         return self
 
+    def with_draws(self, draws: int) -> Self:
+        """The settings with so many draws an update, for simulations that need less accuracy: those that draw."""
+        return self
+
 
 @dataclass(frozen=True)
 class NIWSettings(EstimatorSettings):
@@ -64,6 +68,10 @@ class NIWSettings(EstimatorSettings):
             return self
         quantile = same_over_pricing(self.quantile, batch, self.quantile_batch)
         return replace(self, quantile=quantile, quantile_batch=None)
+
+    def with_draws(self, draws: int) -> NIWSettings:
+        """Batch rates are what it draws."""
+        return replace(self, batches=draws)
 
     def make(self, seed: int) -> Estimator:
         """With the run's seed."""

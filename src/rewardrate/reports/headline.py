@@ -19,6 +19,7 @@ VERDICTS = {  # (sign of the difference per second, at equal time) -> what it me
     (-1, 0): "Pricing time did not pay: less reward per second, and no difference at equal time is shown",
     (-1, -1): "Pricing time did not pay: less reward per second, and less reward at equal time",
 }
+SEEN = {1: "more reward", 0: "no clear difference in reward", -1: "less reward"}  # of one pair of runs
 
 ENOUGH = 5  # seeds from which an interval over them is not much too narrow (docs/reading-a-report.md)
 
@@ -41,12 +42,18 @@ def meaning(per_second: Paired, at_end: Paired, seeds: int) -> str:
     """What a careful reader may conclude from both differences."""
     if per_second.difference.value is None or at_end.difference.value is None:
         return "There is nothing to compare yet."
-    found = VERDICTS[per_second.difference.sign, at_end.difference.sign]
+    signs = per_second.difference.sign, at_end.difference.sign
+    if seeds == 1:  # what its intervals exclude is chance between chains, not between training runs
+        seen = f"{SEEN[signs[0]]} per second, and {SEEN[signs[1]]} at equal time"
+        return (
+            f"It cannot be said yet whether pricing time paid: this one pair of runs has {seen}. The intervals cover "
+            "the chains of these two runs, which share one policy in each, and no repetition of training, so train "
+            "more seeds."
+        )
+    found = VERDICTS[signs]
     if seeds >= ENOUGH:
         return f"{found} ({seeds} seeds)."
-    if seeds > 1:
-        return f"{found} ({seeds} seeds). With fewer than {ENOUGH} these intervals are too narrow, so train more seeds."
-    return f"{found}. One seed: variation between training runs is not included, so train more seeds."
+    return f"{found} ({seeds} seeds). With fewer than {ENOUGH} these intervals are too narrow, so train more seeds."
 
 
 def many_tasks(experiments: Sequence[Experiment], found: TaskTable) -> list[str]:

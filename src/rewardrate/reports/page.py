@@ -252,7 +252,12 @@ def _conditions(run: Run) -> list[str]:
     notes = []
     name = f"{run.task} {run.label} {run.seed}".strip()
     done, total = run.under_way
-    if total and pace.is_stream(run):
+    if total and pace.is_stream(run) and run.ended:
+        notes.append(
+            f"{name}: its budget is used up. {total} attempts that had begun are in no step ({done} of them ended), "
+            "so no number of this page has them."
+        )
+    elif total and pace.is_stream(run):
         notes.append(f"{name}: {total} attempts that began are in no step, or not yet; {done} of them have ended.")
     elif total:
         notes.append(

@@ -193,14 +193,14 @@ def task_table(experiments: Sequence[Experiment], found: tables.TaskTable) -> st
 
 
 def runs_table(runs: Sequence[Run]) -> str:
-    """One line a run; a plus after its steps says that one more is under way."""
+    """One line a run; a plus after its steps says that it has not ended: one more is under way."""
     tasks = len({run.task for run in runs}) > 1
     head = ["run", *(["task"] if tasks else []), "arm", "seed", "steps", "attempts", "valid share"]
     head += ["reward per attempt", "seconds per attempt", "reward per second", "best reward", "script seconds", "rate"]
     rows = []
     for run in runs:
         found = numbers(run)
-        steps = f"{found['steps']:.0f}" + (" +" if run.under_way[1] else "")
+        steps = f"{found['steps']:.0f}" + (" +" if run.under_way[1] and not run.ended else "")
         cells = [run.folder.name, *([run.task] if tasks else []), run.label, run.seed, steps, f"{found['attempts']:,}"]
         names = [name.replace(" ", "_") for name in head[-6:]]
         rows.append([*cells, f"{found['valid_share']:.0%}", *(f"{found[name]:.4g}" for name in names)])

@@ -47,7 +47,7 @@ class Run:
     events: tuple[EventRow, ...] = ()
     config_text: str = ""
     under_way: tuple[int, int] = (0, 0)
-    "Scripts of the step in progress: how many have ended, of how many."
+    "Scripts of the step in progress: how many have ended, of how many. Of a stream, attempts that are in no step."
     called: str = ""
     "Its arm, as the plan of a comparison names it."
 
@@ -114,11 +114,31 @@ class Run:
             found.setdefault(attempt.step, []).append(attempt)
         return found
 
+    @cached_property
+    def budget(self) -> dict[str, float]:
+        """The limits that the run has: those of its recipe, or of the command that resumed it last."""
+        given = {name: self.settings.get(f"budget.{name}") for name in ("steps", "script_seconds", "wall_seconds")}
+        for event in self.events:
+            name, _, value = event.message.partition(" = ")
+            if event.kind == "budget" and name in given:
+                given[name] = value
+        limits = {name: _number(value) for name, value in given.items()}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    @property
+    def ended(self) -> bool:
+        """Whether one of its limits is reached, so that no further step is made."""
+        used = {
+            "steps": len(self.steps),
+            "script_seconds": self.steps[-1].script_seconds,
+            "wall_seconds": sum(sum(step.phases.values()) for step in self.steps),
+        }
+        return any(used[name] >= limit for name, limit in self.budget.items())
+
     @property
     def stated_budget(self) -> float | None:
         """Script seconds per chain that the recipe gave the run; None where it gave steps or wall time alone."""
-        grown = [_number(event.message.rpartition(" ")[2]) for event in self.events if event.kind == "budget"]
-        total = grown[-1] if grown else _number(self.settings.get("budget.script_seconds"))
+        total = self.budget.get("script_seconds")
         return None if total is None else total / self.chains.total.size
 
     @property

@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from rewardrate import __version__, config
 from rewardrate.config import AtLeast, KindUnlessGiven
@@ -40,6 +40,12 @@ class ModelStart:
     kind: Literal["model"] = "model"
     name: str = ""
     "What policy.name takes: a folder, tiny, a hub id. Empty: the recipe's own policy."
+    recipe: ClassVar[str] = ""  # nothing makes it
+    settings: ClassVar[tuple[str, ...]] = ()
+
+    def model(self, folder: Path) -> str:
+        """The model that runs below the folder begin with."""
+        return self.name
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,10 @@ class PretrainedStart:
     "The pretraining recipe, by name or file."
     settings: tuple[str, ...] = ()
     "Settings of that recipe, as --set takes them."
+
+    def model(self, folder: Path) -> str:
+        """The one that is made there."""
+        return str(folder / "start")
 
 
 @dataclass(frozen=True)

@@ -247,8 +247,18 @@ def _result(report: Report, job: Job, level: Level, seconds_all: float, peak: in
 
 def _unmeasured(status: Status, report: Report, job: Job, level: Level, *, peak: int, message: str) -> Result:
     """A script that was started and whose end was not observed: by every clock it costs the limit."""
-    limit, streams = job.limits.seconds, (report.out.text(), report.err.text())
-    return Result(status, limit, limit, peak, *streams, {}, message, level=level.name, clock=job.clock or "wall")
+    return Result(
+        status=status,
+        seconds=job.limits.seconds,
+        cpu_seconds=job.limits.seconds,
+        peak_memory_bytes=peak,
+        stdout=report.out.text(),
+        stderr=report.err.text(),
+        files={},
+        message=message,
+        level=level.name,
+        clock=job.clock or "wall",
+    )
 
 
 def _measured(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rewardrate.attempt import FLOOR_SECONDS, SANDBOX_FAILURE, Message, Outcome, Parent, Proposal
+from rewardrate.attempt import SANDBOX_FAILURE, Message, Outcome, Parent, Proposal
 from rewardrate.checks import at_least
+from rewardrate.environments import unrun
 from rewardrate.errors import InputError
 from rewardrate.runlog import Origin, RunLog
 from rewardrate.sandbox import Executor
@@ -14,15 +15,7 @@ from rewardrate.training.buffer import Solution
 from rewardrate.training.pricer import Priced
 from rewardrate.training.recipe import Recipe
 
-MISSING = Outcome(
-    valid=False,
-    reward=0.0,
-    score=None,
-    seconds=FLOOR_SECONDS,
-    message="it never came back",
-    status=SANDBOX_FAILURE,
-    code="",
-)
+MISSING = unrun(SANDBOX_FAILURE, "it never came back")
 
 
 class PricedBatch:

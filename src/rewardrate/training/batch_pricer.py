@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardrate import rates
-from rewardrate.rates.settings import NIWSettings
 from rewardrate.training.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -98,14 +97,14 @@ class Buffers:
 class BatchPricer:
     """Rate or horizon, relative rewards, bonus and buffer of G runs.
 
-    `batches`: batch rates that NIW draws at a refit; None: as many as the recipe says.
+    `batches`: what an estimator that draws may draw at an update; None: as many as the recipe says.
     """
 
     def __init__(
         self, recipe: Recipe, runs: int, *, deadline: float, limit_seconds: float, batches: int | None = None
     ) -> None:
-        if batches is not None and isinstance(recipe.estimator, NIWSettings):
-            recipe = replace(recipe, estimator=replace(recipe.estimator, batches=batches))
+        if batches is not None:
+            recipe = replace(recipe, estimator=recipe.estimator.with_draws(batches))
         self.recipe, self.objective = recipe, recipe.objective
         self.limit_seconds = limit_seconds + recipe.overhead.seconds
         self.prices = [SecondPrice(replace(recipe, seed=run), deadline) for run in range(runs)]

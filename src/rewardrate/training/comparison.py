@@ -14,7 +14,7 @@ from rewardrate import config
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.policies.settings import SHIPPED
 from rewardrate.runlog import RunLog
-from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, TaskBlock, run_name
+from rewardrate.runlog.comparison import ComparisonFolder, ComparisonPlan, ModelStart, TaskBlock, run_name
 from rewardrate.sandbox import cores
 from rewardrate.training.recipe import ArmName, Recipe
 
@@ -64,8 +64,9 @@ def recipes(plan: ComparisonPlan) -> dict[str, Recipe]:
         arm: _recipe(plan, own) for arm, own in [("", ()), *((one.name, one.settings) for one in plan.of_variants)]
     }
     recipe = found[""]
-    if recipe.policy.kind != "model" and (plan.start.kind != "model" or plan.start.name):
-        raise InputError("start", plan.start.kind, "a policy behind an endpoint has no weights", "leave it out")
+    if not recipe.policy.weights and plan.start != ModelStart():
+        rule = f"a policy of the kind {recipe.policy.kind} begins with no weights of ours"
+        raise InputError("start", plan.start.kind, rule, "leave it out")
     return found
 
 
@@ -90,10 +91,11 @@ def freeze(folder: ComparisonFolder, plan: ComparisonPlan, *, accept_changes: bo
 
 def settings_of(plan: ComparisonPlan, recipe: Recipe, folder: Path) -> tuple[str, ...]:
     """What every run is given beside task, seed and arm: the start."""
-    if recipe.policy.kind != "model":
+    key = recipe.policy.weights
+    if not key:
         return ()
-    name = str(folder / "start") if plan.start.kind == "pretrain" else plan.start.name or recipe.policy.name
-    return (f"policy.name={json.dumps(name, ensure_ascii=False)}",)
+    name = plan.start.model(folder) or getattr(recipe.policy, key)
+    return (f"policy.{key}={json.dumps(name, ensure_ascii=False)}",)
 
 
 def start_digest(name: str) -> str:
@@ -143,10 +145,8 @@ def check(recipe: Recipe, tasks: Iterable[str], jobs: int | None, start: str | N
 
     Data of the tasks is prepared.
     """
-    if start is not None and recipe.policy.kind == "model":
-        from rewardrate.policies.models import locate
-
-        locate(start or recipe.policy.name)
+    if start is not None and recipe.policy.weights:
+        recipe.policy.check_weights(start or getattr(recipe.policy, recipe.policy.weights))
     for task in dict.fromkeys(tasks):
         setup = recipe.environment.setup(task, recipe.sandbox.clock)
         side_by_side(recipe, jobs, setup.cores)

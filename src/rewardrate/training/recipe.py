@@ -12,7 +12,8 @@ from rewardrate.environments.environment import GROUP, EnvironmentSettings, Rewa
 from rewardrate.environments.mle.environment import Settings
 from rewardrate.errors import InputError, did_you_mean
 from rewardrate.policies.endpoint import EndpointSettings
-from rewardrate.policies.policy import Policy
+from rewardrate.policies.policy import GROUP as POLICIES
+from rewardrate.policies.policy import Policy, PolicySettings
 from rewardrate.policies.settings import LearnerSettings, LoraSettings, SamplingSettings
 from rewardrate.rates.estimate import Estimator
 from rewardrate.rates.settings import GROUP as ESTIMATORS
@@ -33,10 +34,11 @@ EXECUTORS = "rewardrate.executors"  # group of entry points; what they must do: 
 
 
 @dataclass(frozen=True)
-class ModelChoice:
+class ModelChoice(PolicySettings):
     """A language model that is trained here."""
 
     kind: Literal["model"] = "model"
+    weights = "name"
     name: str = "tiny"
     "tiny (comes with the package), a folder, a .gguf file, or a hub id."
     device: str = "auto"
@@ -53,9 +55,39 @@ class ModelChoice:
         language = load_model(self.name, device=self.device, lora=self.lora)
         return LanguageModelPolicy(language, self.sampling, self.learner, seed=seed)
 
+    @property
+    def label(self) -> str:
+        """The model's name."""
+        return self.name
+
+    @property
+    def attempts_per_prompt(self) -> int:
+        """As the algorithm wants it."""
+        return self.learner.algorithm.attempts_per_prompt
+
+    def for_stream(self) -> ModelChoice:
+        """Learns with the ratio to the policy that wrote the reply."""
+        if self.sampling.engine == "vllm" and not self.sampling.unmodified:
+            rule = "it does not say how likely a reply was under the policy that wrote it where replies are cut"
+            remedy = 'set top_p = 1, top_k = 0 and presence_penalty = 0, or engine = "auto"'
+            raise InputError("policy.sampling.engine", "vllm", f'{rule}; schedule = "stream" needs that', remedy)
+        return replace(self, learner=replace(self.learner, old_logprobs="sampled"))
+
+    def check_weights(self, name: str) -> None:
+        """A model that is not there."""
+        from rewardrate.policies.models import locate
+
+        locate(name)
+
+    def check_device(self) -> None:
+        """A GPU that is not there."""
+        from rewardrate.policies.models import usable_device
+
+        usable_device(self.device)
+
 
 @dataclass(frozen=True)
-class EndpointChoice(EndpointSettings):
+class EndpointChoice(EndpointSettings, PolicySettings):
     """A frozen model behind an OpenAI-compatible endpoint: the loop, the buffer and the price without updates."""
 
     kind: Literal["endpoint"] = "endpoint"
@@ -65,6 +97,11 @@ class EndpointChoice(EndpointSettings):
         from rewardrate.policies import EndpointPolicy
 
         return EndpointPolicy(**{name: value for name, value in asdict(self).items() if name != "kind"})
+
+    @property
+    def label(self) -> str:
+        """The model's name."""
+        return self.model
 
 
 @dataclass(frozen=True)
@@ -114,7 +151,9 @@ class Recipe:
     "Attempts a step; each row of the batch is a chain."
     budget: Budget = field(default_factory=lambda: Budget(steps=300))
     objective: Objective = field(default_factory=Objective)
-    policy: ModelChoice | EndpointChoice = field(default_factory=ModelChoice)
+    policy: Annotated[PolicySettings, Registered(POLICIES, "", (ModelChoice, EndpointChoice))] = field(
+        default_factory=ModelChoice
+    )
     price: PriceName = "rate"
     "Of a second: the reward rate (paper), what it can still earn before budget.script_seconds, a number, or nothing."
     reward_per_second: Annotated[float, AtLeast(0)] | None = None
@@ -162,7 +201,7 @@ class Recipe:
             near = " or ".join(
                 str(one * attempts) for one in (self.batch // attempts, self.batch // attempts + 1) if one
             )
-            rule = f"it must be a multiple of policy.learner.algorithm.attempts, {attempts}: a prompt has so many rows"
+            rule = f"it must be a multiple of {attempts}, the policy's attempts at each prompt"
             raise InputError("batch", self.batch, rule, f"set it to {near}")
 
     def _check_schedule(self) -> None:
@@ -175,17 +214,13 @@ class Recipe:
         if self.schedule == "stream" and self.estimator.whole_steps:
             rule = "it needs an attempt of every chain at each update, and chains that do not wait have some or none"
             raise InputError("estimator.kind", self.estimator.kind, rule, 'use niw, or set schedule = "step"')
-        if self.schedule == "stream" and self.policy.kind == "model":
-            sampling = self.policy.sampling
-            if sampling.engine == "vllm" and not sampling.unmodified:
-                rule = "it does not say how likely a reply was under the policy that wrote it where replies are cut"
-                remedy = 'set top_p = 1, top_k = 0 and presence_penalty = 0, or engine = "auto"'
-                raise InputError("policy.sampling.engine", "vllm", f'{rule}; schedule = "stream" needs that', remedy)
+        if self.schedule == "stream":
+            self.policy.for_stream()
 
     @property
     def attempts_per_prompt(self) -> int:
-        """Rows of the batch that share one prompt, as the policy's algorithm wants it."""
-        return self.policy.learner.algorithm.attempts_per_prompt if self.policy.kind == "model" else 1
+        """Rows of the batch that share one prompt, as the policy wants it."""
+        return self.policy.attempts_per_prompt
 
     @property
     def arm(self) -> ArmName:
@@ -205,10 +240,8 @@ class Recipe:
 
     def make_policy(self) -> Policy:
         """The policy, weights loaded."""
-        if self.schedule == "step" or self.policy.kind != "model":
-            return self.policy.make(self.seed)
-        learner = replace(self.policy.learner, old_logprobs="sampled")
-        return replace(self.policy, learner=learner).make(self.seed)
+        policy = self.policy.for_stream() if self.schedule == "stream" else self.policy
+        return policy.make(self.seed)
 
     def make_stream(self) -> rates.Stream:
         """Which attempts begin and are learned from, where chains do not wait."""

@@ -75,12 +75,14 @@ def _same_facts(setup: RunSetup, log: RunLog, another: str) -> None:
 
 def _note_budget(recipe: Recipe, log: RunLog) -> None:
     """A resumed run may have a larger budget than config.toml says: reports read the last one from the events."""
-    kept = config.build(Recipe, config.read_toml(log.folder / "config.toml")).budget.script_seconds
+    kept = asdict(config.build(Recipe, config.read_toml(log.folder / "config.toml")).budget)
     for event in log.events():
+        name, _, value = event.message.partition(" = ")
         if event.kind == "budget":
-            kept = float(event.message.rpartition(" ")[2])
-    if recipe.budget.script_seconds is not None and recipe.budget.script_seconds != kept:
-        log.note("budget", f"script_seconds = {recipe.budget.script_seconds!r}")
+            kept[name] = None if value == "None" else float(value)
+    for name, limit in asdict(recipe.budget).items():
+        if limit != kept[name]:
+            log.note("budget", f"{name} = {limit!r}")
 
 
 def about(recipe: Recipe, setup: RunSetup) -> dict[str, str]:
@@ -95,7 +97,7 @@ def about(recipe: Recipe, setup: RunSetup) -> dict[str, str]:
         "arm": recipe.arm,
         "seed": str(recipe.seed),
         "clock": recipe.overhead.clock(recipe.sandbox.clock),
-        "policy": recipe.policy.name if recipe.policy.kind == "model" else recipe.policy.model,
+        "policy": recipe.policy.label,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 

@@ -12,7 +12,6 @@ from rewardrate import config
 from rewardrate.attempt import Outcome
 from rewardrate.environments.environment import Environment
 from rewardrate.errors import InputError
-from rewardrate.policies import EndpointPolicy, Policy
 from rewardrate.runlog import RunLog, best
 from rewardrate.runlog.rows import FINAL_EVALUATION
 from rewardrate.sandbox import Executor, cores
@@ -24,7 +23,7 @@ from rewardrate.training.run_folder import open_run
 from rewardrate.training.stream import StreamLoop
 
 NO_DEADLINE = "the budget states no script_seconds, so there is no deadline: the reward rate is charged"
-REPLIES = "replies.jsonl"  # of an endpoint, for the step under way
+REPLIES = "replies.jsonl"  # of a policy that keeps them, for the step under way
 
 
 def train(
@@ -65,10 +64,9 @@ def train(
             Loggers(recipe.loggers, log, config.leaves(asdict(recipe))) as loggers,
         ):
             executor.on_event = log.note
-            if isinstance(policy, EndpointPolicy):
-                policy.keep_replies(folder / REPLIES)
-            if engine := getattr(policy, "engine", ""):
-                log.note("sampling", engine)
+            policy.keep_replies(folder / REPLIES)
+            if policy.engine:
+                log.note("sampling", policy.engine)
             if recipe.price == "horizon" and recipe.budget.script_seconds is None and not log.steps():
                 log.note("price", NO_DEADLINE)
             pricer = recipe.make_pricer(environment)
@@ -87,7 +85,8 @@ def train(
             }
             if isinstance(shared, SharedExecutor):
                 parts |= {"stream": recipe.make_stream(), "together": recipe.together(setup.cores)}
-                StreamLoop(own_cores=_own_cores(recipe, executor, policy), usage=shared.usage, **parts).run()
+                own_cores = policy.take_cores(len(cores.usable())) if executor.local else 0
+                StreamLoop(own_cores=own_cores, usage=shared.usage, **parts).run()
             else:
                 Loop(**parts).run()
             (folder / REPLIES).unlink(missing_ok=True)  # all of them are on record
@@ -104,24 +103,6 @@ def _shared(recipe: Recipe, executor: Executor) -> Iterator[Executor]:
         return
     with SharedExecutor(executor) as shared:
         yield shared
-
-
-def _own_cores(recipe: Recipe, executor: Executor, policy: Policy) -> int:
-    """Cores of this machine that the policy computes on while scripts run: half of them, where it has no GPU.
-
-    A script is timed on cores that nothing else uses, so the policy takes its own as a script does.
-    """
-    if recipe.policy.kind != "model" or not executor.local:
-        return 0
-    import torch
-
-    from rewardrate.policies import LanguageModelPolicy
-
-    if not isinstance(policy, LanguageModelPolicy) or policy.language.model.device.type != "cpu":
-        return 0
-    count = max(1, len(cores.usable()) // 2)
-    torch.set_num_threads(min(count, torch.get_num_threads()))
-    return count
 
 
 def _both(on_step: Callable[[Step], None] | None, loggers: Loggers) -> Callable[[Step], None]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from rewardrate.errors import InfrastructureError, InputError
 from rewardrate.runlog import RunLog
-from rewardrate.runlog.comparison import ComparisonFolder, PretrainedStart, TaskBlock
+from rewardrate.runlog.comparison import ComparisonFolder, TaskBlock
 from rewardrate.runlog.folder import WriterLock, write_file
 from rewardrate.sandbox import cores
 from rewardrate.sandbox.box import kernel
@@ -213,10 +213,10 @@ class Sitting:
     def _start(self) -> None:
         """Train the start where the plan says so, once; `digest` is that of its weights."""
         start = self.plan.start
-        if isinstance(start, PretrainedStart) and not (self.folder.path / STARTED).exists():
+        if start.recipe and not (self.folder.path / STARTED).exists():
             self.say(f"training the start by {start.recipe}, in {self.folder.path / 'start'}")
             log = self.folder.path / "start.log"
-            words = ["pretrain", start.recipe, "--out", str(self.folder.path / "start"), *_sets(start.settings)]
+            words = ["pretrain", start.recipe, "--out", start.model(self.folder.path), *_sets(start.settings)]
             with _ended_with(_spawn(words, log)) as process:
                 while process.poll() is None:
                     if time.monotonic() > self.ends:
@@ -225,9 +225,8 @@ class Sitting:
             if process.returncode:
                 raise InputError("start", start.recipe, f"{_last_line(log)} ({log})")
             write_file(self.folder.path / STARTED, json.dumps({"sha256": start_digest(str(log.with_suffix("")))}))
-        policy = self.recipe.policy
         names = [json.loads(setting.partition("=")[2]) for setting in self.given]
-        self.digest = start_digest(names[0]) if names else f"name:{getattr(policy, 'model', '')}"
+        self.digest = start_digest(names[0]) if names else f"name:{self.recipe.policy.label}"
 
     def _check_start(self, block: TaskBlock) -> None:
         """Refuse to resume a block from another start than it began with: its arms could not be compared."""

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from rewardrate.environments.mle.folder import default_data, find, load, shipped
+from rewardrate.environments.mle.folder import find, load, shipped
 from rewardrate.errors import InputError
 
 
@@ -77,10 +77,3 @@ def test_a_grader_that_does_not_import_or_has_no_grade_is_named(task, folder, tm
         broken = load(str(copy), data=task.public.parents[2])
         with pytest.raises(InputError, match=why):
             broken.grade(sample)
-
-
-def test_data_are_kept_in_the_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_data() == tmp_path / "rewardrate" / "tasks"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert default_data().is_absolute()

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from rewardrate.environments.speedrun import race as races
-from rewardrate.environments.speedrun.race import Rules, constant, default_data, find, load, shipped
+from rewardrate.environments.speedrun.race import Rules, constant, find, load, shipped
 from rewardrate.errors import InputError
 
 
@@ -106,13 +106,11 @@ def test_a_missing_script_is_reported_with_its_place(folder):
         _ = load(str(folder)).baseline
 
 
-def test_an_unknown_race_is_answered_with_the_nearest(tmp_path, monkeypatch):
+def test_an_unknown_race_is_answered_with_the_nearest(tmp_path):
     with pytest.raises(InputError, match="did you mean 'nanogpt-mini'"):
         find("nanogpt-min")
     with pytest.raises(InputError, match="there is no race"):
         find(str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_data() == tmp_path / "rewardrate" / "races"
 
 
 def test_a_race_is_frozen(folder):

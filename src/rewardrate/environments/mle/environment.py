@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent, collect
+from rewardrate.attempt import Message, Outcome, Parent
 from rewardrate.config import AtLeast
-from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup, measured
+from rewardrate.environments.environment import EnvironmentSettings, RunSetup, measured
 from rewardrate.environments.mle import lite, messages, prompts
 from rewardrate.environments.mle.extraction import extract
 from rewardrate.environments.mle.folder import BENCH, load
@@ -20,7 +19,9 @@ from rewardrate.environments.mle.preparation import prepare
 from rewardrate.environments.mle.reading import trains
 from rewardrate.environments.mle.references import measured_scripts
 from rewardrate.environments.mle.rewards import Kind
-from rewardrate.environments.mle.task import Grade, Split, Task
+from rewardrate.environments.mle.task import Grade, Task
+from rewardrate.environments.sandboxed import SandboxedEnvironment, Split
+from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Job, Limits, Result
 
 SUBMISSION = "submission.csv"
@@ -72,7 +73,7 @@ class Settings(EnvironmentSettings):
         return measured_scripts(found, self.reward or found.reward, self.cores)
 
 
-class MachineLearning(Environment):
+class MachineLearning(SandboxedEnvironment):
     """One task as an environment: prompts, execution in the sandbox, grading, reward, message."""
 
     def __init__(
@@ -99,40 +100,22 @@ class MachineLearning(Environment):
             self.task, parent, compact=compact, limit_tokens=limit, count=self._count, limit_seconds=seconds
         )
 
-    def stream(self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None) -> Outcomes:
-        """Take the script out of each reply, run it, grade it on the reward split; no script needs its parent."""
-        found = [extract(reply) for reply in replies]
-        for place, extraction in enumerate(found):
-            if extraction.code is None:
-                yield (
-                    place,
-                    Outcome(
-                        valid=False,
-                        reward=0.0,
-                        score=None,
-                        seconds=FLOOR_SECONDS,
-                        message=extraction.problem,
-                        status="format",
-                        code="",
-                    ),
-                )
-        places = [place for place, extraction in enumerate(found) if extraction.code is not None]
-        with contextlib.closing(self.run_each([found[place].code or "" for place in places], "reward")) as ended:
-            for at, outcome in ended:
-                yield places[at], outcome
+    def extract(self, reply: str) -> str:
+        """The script that the reply means."""
+        found = extract(reply)
+        if found.code is None:
+            raise InputError("reply", reply[:80], found.problem)
+        return found.code
+
+    def job(self, code: str, split: Split) -> Job:
+        """The script with the task's data; the split matters when it is graded."""
+        return replace(self._order, script=code)
 
     def run(self, codes: Sequence[str], *, split: Split = "reward") -> list[Outcome]:
         """Run scripts as they are and grade them on one split; `report` is for the end, once."""
         if split == "report":
             self.task.grade(b"", split)  # a task without that split says so before anything runs
-        return collect(self.run_each(codes, split))
-
-    def run_each(self, codes: Sequence[str], split: Split) -> Outcomes:
-        """Run scripts as they are; (index, outcome) as each ends."""
-        jobs = [replace(self._order, script=code) for code in codes]
-        with contextlib.closing(self.executor.stream(jobs)) as ended:
-            for place, result in ended:
-                yield place, self.judge(codes[place], result, split)
+        return super().run(codes, split=split)
 
     def final_evaluation(self, code: str) -> Outcome | None:
         """The script once more, graded on the report split; None for a task without one."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from rewardrate.environments.cache import default_folder
 from rewardrate.environments.mle.rewards import Direction, Kind
 from rewardrate.environments.mle.task import Source, Task, read_leaderboard
 from rewardrate.environments.mle.task_process import TaskCode
@@ -57,12 +58,6 @@ def find(name: str) -> Path:
     raise InputError("task", name, "there is no task of that name", did_you_mean(name, known))
 
 
-def default_data() -> Path:
-    """Where prepared data are kept unless said otherwise: the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "rewardrate" / "tasks"
-
-
 def load(name: str, *, data: Path | None = None, leaderboards: str | Path | None = None) -> Task:
     """The task of that name or folder; its data (prepared or not yet) below `data`/<id>/prepared.
 
@@ -81,7 +76,7 @@ def load(name: str, *, data: Path | None = None, leaderboards: str | Path | None
         if not (folder / file).is_file():
             raise InputError("task", str(folder), f"{file} is missing", "docs/add-a-task.md lists what a task holds")
     config = _read(folder / "config.yaml")
-    prepared = (data or default_data()) / config["id"] / "prepared"
+    prepared = (data or default_folder("tasks")) / config["id"] / "prepared"
     direction: Direction = _one_of(config, "direction", get_args(Direction))
     kind: Kind = _one_of(config, "reward", get_args(Kind), "gain")
     if kind == "raw" and direction == "minimize":

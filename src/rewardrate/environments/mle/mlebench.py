@@ -18,7 +18,8 @@ from typing import Any, Literal
 from rewardrate.environments.mle import lite, schema, submission, task_process
 from rewardrate.environments.mle.mlebench_package import LOCK, find_mlebench, heard, modules, sklearn_too_new
 from rewardrate.environments.mle.mlebench_package import competition as find_competition
-from rewardrate.environments.mle.task import Grade, Reference, Source, Split, Task
+from rewardrate.environments.mle.task import Grade, Reference, Source, Task
+from rewardrate.environments.sandboxed import Split
 from rewardrate.errors import InputError
 
 LEADERBOARD_REMEDY = (

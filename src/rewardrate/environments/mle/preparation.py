@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import fcntl
 import hashlib
 import json
 import math
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from rewardrate.environments import cache
 from rewardrate.environments.mle.hiding import require_paths
 from rewardrate.environments.mle.task import MANIFEST, Task
 from rewardrate.environments.mle.task_process import CodeEnded, TaskCode
@@ -30,19 +26,14 @@ def prepare(task: Task, *, again: bool = False) -> bool:
     """
     require_paths(task)
     place = task.public.parent
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(place.parent):
+    with cache.locked(place.parent):
         if not again and current(task):
             return False
-        fresh = Path(tempfile.mkdtemp(prefix=".prepare-", dir=place.parent))
-        try:
+        with cache.replacing(place) as fresh:
             made = _make(task, fresh)
             _check(task, made)
             fresh.chmod(0o755)
             (fresh / "private").chmod(0o700)  # where nothing but file rights stands between a script and the answers
-            _swap(fresh, place)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
     return True
 
 
@@ -143,17 +134,6 @@ def _is_number(cell: str) -> bool:
         return False
 
 
-def _swap(fresh: Path, place: Path) -> None:
-    """Put `fresh` where `place` is; a reader sees the old or the new one."""
-    if place.exists():
-        old = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
-        os.rename(place, old / "prepared")
-        os.rename(fresh, place)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.rename(fresh, place)
-
-
 def _digests(folder: Path) -> dict[str, str]:
     files = sorted(path for part in ("public", "private") for path in (folder / part).rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): _digest(path) for path in files}
@@ -162,10 +142,3 @@ def _digests(folder: Path) -> dict[str, str]:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rewardrate.environments.mle import rewards, submission
 from rewardrate.environments.mle.rewards import Direction, Kind
 from rewardrate.environments.mle.task_process import CodeEnded, TaskCode
+from rewardrate.environments.sandboxed import Split
 from rewardrate.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Split = Literal["reward", "report"]
 MANIFEST = "manifest.json"
 "Beside the prepared data: the digests of what was made, and of what made it."
 

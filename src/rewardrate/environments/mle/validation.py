@@ -16,7 +16,8 @@ import numpy as np
 from rewardrate.environments.mle import leaks, preparation, rewards
 from rewardrate.environments.mle.environment import SUBMISSION, Settings, order
 from rewardrate.environments.mle.hiding import missing_paths
-from rewardrate.environments.mle.task import Grade, Reference, Split, Task, read_leaderboard
+from rewardrate.environments.mle.task import Grade, Reference, Task, read_leaderboard
+from rewardrate.environments.sandboxed import Split
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Result
 
@@ -206,8 +207,16 @@ def _measured(task: Task, name: str, result: Result) -> Measured:
     score, report = (grades[split].score if split in grades else None for split in ("reward", "report"))
     if result.status == "error":
         why = (result.stderr.strip().splitlines() or [why])[-1][:200]
-    times = (result.priced_seconds, result.cpu_seconds)
-    return Measured(name, result.status, score, report, *times, why, not result.contaminated)
+    return Measured(
+        script=name,
+        status=result.status,
+        score=score,
+        report=report,
+        seconds=result.priced_seconds,
+        cpu_seconds=result.cpu_seconds,
+        message=why,
+        clean=not result.contaminated,
+    )
 
 
 def _reproduced(task: Task, row: Measured, known: Reference) -> Check:

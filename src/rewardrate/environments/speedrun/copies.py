@@ -22,8 +22,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardrate.environments.cache import default_folder
 from rewardrate.environments.mle.hiding import PACKAGE, package_homes
-from rewardrate.environments.speedrun.race import Race, default_data
+from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.splits import KEY
 from rewardrate.errors import InputError
 from rewardrate.sandbox.job_template import python_mounts
@@ -59,7 +60,7 @@ def check(race: Race, texts: Sequence[str]) -> None:
     Folders that were looked at before and have the same names in them are not looked at again.
     """
     text = Text(texts)
-    memory = default_data() / f".without-copies-{text.name}.npy"
+    memory = default_folder("races") / f".without-copies-{text.name}.npy"
     known = _known(memory)
     places = [Path(source) for source, _ in python_mounts(sys.executable)]
     clean: set[int] = set()

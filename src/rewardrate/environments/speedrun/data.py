@@ -6,14 +6,13 @@ import hashlib
 import importlib
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rewardrate.environments import cache
 from rewardrate.environments.speedrun import copies, shards, splits, tokens
 from rewardrate.environments.speedrun.race import Race
 from rewardrate.errors import InputError, MissingExtra
@@ -94,17 +93,11 @@ def make(race: Race, *, again: bool = False) -> bool:
                 f"its {name} validation part has {len(stream):,} tokens, and {race.validation_tokens + 1:,} are needed"
             )
             raise InputError("text", race.text, rule, "give a longer text, or lower validation_tokens")
-    race.prepared.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=race.prepared.parent, prefix=".making-"))
-    try:
+    with cache.replacing(race.prepared) as folder:
         _write(race, folder, train, public, hidden)
         digests = digests_of(folder) | {TEXT: digest(texts)}
         _compare(race, digests)
         (folder / MANIFEST).write_text(json.dumps(facts | {"digests": digests}), encoding="utf-8")
-        shutil.rmtree(race.prepared, ignore_errors=True)
-        folder.rename(race.prepared)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return True
 
 

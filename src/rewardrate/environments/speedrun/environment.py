@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rewardrate.attempt import FLOOR_SECONDS, SANDBOX_FAILURE, Message, Outcome, Parent, Status, collect
+from rewardrate.attempt import SANDBOX_FAILURE, Message, Outcome, Parent, collect
 from rewardrate.config import AtLeast
 from rewardrate.environments.environment import (
     Environment,
@@ -16,6 +16,7 @@ from rewardrate.environments.environment import (
     KnownSolution,
     Outcomes,
     RunSetup,
+    unrun,
 )
 from rewardrate.environments.speedrun import data, hardware, prompts, seeds
 from rewardrate.environments.speedrun.implementer import (
@@ -216,14 +217,14 @@ class Speedrun(Environment):
         found = judge(parent, code, self.settings.trust)
         if not found:
             return None
-        return _refusal("modified", f"the judge refused it: {'; '.join(map(str, found[:3]))}", code)
+        return unrun("modified", f"the judge refused it: {'; '.join(map(str, found[:3]))}", code)
 
     def _unshowable(self, code: str) -> Outcome | None:
         """A refusal for a script that no prompt could show: as a parent it would end the run."""
         try:
             self.prompt(Parent(code, "x" * MESSAGE_CHARACTERS))
         except InputError as error:
-            return _refusal("edit", f"too-long: {error}", code)
+            return unrun("edit", f"too-long: {error}", code)
         return None
 
     def _voted(self, codes: Sequence[str]) -> dict[int, Outcome]:
@@ -235,9 +236,9 @@ class Speedrun(Environment):
         found: dict[int, Outcome] = {}
         for place, one in enumerate(rulings):
             if one.ruling == "modified":
-                found[place] = _refusal("modified", f"the judge refused it: {one.reason}", codes[place])
+                found[place] = unrun("modified", f"the judge refused it: {one.reason}", codes[place])
             elif one.ruling == "no-vote":
-                found[place] = _refusal("sandbox-failure", f"the judge cannot be had: {one.reason}", codes[place])
+                found[place] = unrun("sandbox-failure", f"the judge cannot be had: {one.reason}", codes[place])
         return found
 
 
@@ -276,13 +277,7 @@ class RaceSetup(RunSetup):
 def _not_implemented(made: Implemented) -> Outcome | None:
     if not made.fault:
         return None
-    return _refusal(made.fault, made.message)
-
-
-def _refusal(status: Status, message: str, code: str = "") -> Outcome:
-    return Outcome(
-        valid=False, reward=0.0, score=None, seconds=FLOOR_SECONDS, message=message, status=status, code=code
-    )
+    return unrun(made.fault, made.message)
 
 
 def _someone_answered(failures: Sequence[str], rows: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rewardrate.config import AtLeast, Between, build, read_toml
+from rewardrate.environments.cache import default_folder
 from rewardrate.errors import InputError, did_you_mean
 
 FILE = "race.toml"
@@ -164,12 +164,6 @@ def shipped() -> dict[str, Path]:
     return {folder.name: folder for folder in found}
 
 
-def default_data() -> Path:
-    """Where prepared shards are kept unless said otherwise: the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "rewardrate" / "races"
-
-
 def find(name: str) -> Path:
     """The folder of a race given by name or by path. InputError with the nearest name."""
     known = shipped()
@@ -193,7 +187,7 @@ def load(name: str, *, data: Path | None = None, changes: Mapping[str, Any] | No
     if rules.name != folder.name:
         raise InputError(f"{FILE}: name", rules.name, f"it must be the folder's name, {folder.name}")
     _check(rules)
-    prepared = (data or default_data()) / rules.data
+    prepared = (data or default_folder("races")) / rules.data
     return Race(folder=folder, prepared=prepared, **{field.name: getattr(rules, field.name) for field in fields(Rules)})
 
 

@@ -9,9 +9,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
 from rewardrate.attempt import FLOOR_SECONDS, SANDBOX_FAILURE, Status
+from rewardrate.environments.cache import default_folder
 from rewardrate.environments.speedrun import data, devices, logs, messages, reevaluation, splits
 from rewardrate.environments.speedrun.copies import hidden_paths
-from rewardrate.environments.speedrun.race import Race, default_data
+from rewardrate.environments.speedrun.race import Race
 from rewardrate.environments.speedrun.reevaluation import Claim, LossFinding
 from rewardrate.environments.speedrun.verdict import Verdict
 from rewardrate.errors import InfrastructureError, InputError
@@ -72,7 +73,7 @@ class Referee:
             rule = "attempts are given the GPU device files that this machine has, and it has none"
             raise InputError("race", race.name, rule, "train on a machine with the GPUs of those that run attempts")
         # Shards that the user brings may lie where nothing can be written.
-        self._key = splits.key(race.prepared.parent if race.text else default_data())
+        self._key = splits.key(race.prepared.parent if race.text else default_folder("races"))
         self._fingerprint, self._proven = data.fingerprint(race), race.device == "cpu" or not self.local
 
     def run(self, codes: Sequence[str], *, numbers: Sequence[int] | None = None) -> list[Verdict]:

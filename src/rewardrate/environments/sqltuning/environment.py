@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Annotated, Any, Literal
 
-from rewardrate.attempt import FLOOR_SECONDS, Message, Outcome, Parent
+from rewardrate.attempt import Message, Outcome, Parent
 from rewardrate.config import AtLeast
-from rewardrate.environments.environment import Environment, EnvironmentSettings, Outcomes, RunSetup, measured
-from rewardrate.environments.fences import fence, unfenced
+from rewardrate.environments.environment import EnvironmentSettings, RunSetup, measured
+from rewardrate.environments.fences import fenced, unfenced
+from rewardrate.environments.sandboxed import SandboxedEnvironment, Split
 from rewardrate.environments.sqltuning import runner
-from rewardrate.environments.sqltuning.workload import Split, Workload, find, load
+from rewardrate.environments.sqltuning.workload import CASES, Workload, find, load
 from rewardrate.errors import InputError
 from rewardrate.sandbox import Executor, Job, Limits, Pool, Result
 
@@ -40,16 +41,15 @@ class Yardstick:
     """CPU seconds of every query without tuning, and the speed-up of the reference: gain 0 and gain 1."""
 
     baseline: Mapping[str, float]
-    reference: float
+    reference: float = math.e
 
     def speed_up(self, seconds: Mapping[str, float]) -> float:
         """Geometric mean over the queries of baseline / seconds, as in TPC-H's power metric."""
-        ratios = [slow / max(QUERY_FLOOR_SECONDS, seconds[name]) for name, slow in self.baseline.items()]
-        return math.exp(sum(map(math.log, ratios)) / len(ratios))
+        return geometric_mean(slow / max(QUERY_FLOOR_SECONDS, seconds[name]) for name, slow in self.baseline.items())
 
     def gain(self, speed_up: float) -> float:
         """Of the speed-up, on a log scale: 0 without tuning, 1 for the reference, at most MOST_REWARD."""
-        return min(MOST_REWARD, max(0.0, math.log(speed_up) / math.log(self.reference)))
+        return min(MOST_REWARD, max(0.0, math.log(speed_up, self.reference)))
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class SqlTuningSetup(RunSetup):
 
     def facts(self) -> Mapping[str, str]:
         """The record of it."""
-        baseline = ", ".join(f"{name} {1000 * seconds:.3f} ms" for name, seconds in self.yardstick.baseline.items())
+        baseline = [f"{name} {1000 * seconds:.3f} ms" for name, seconds in self.yardstick.baseline.items()]
         return {
             "metric": "speed-up",
             "direction": "maximize",
             "workload": self.workload.database.parent.name,
             "sqlite": sqlite3.sqlite_version,
-            "baseline": baseline,
+            "baseline": ", ".join(baseline),
             "reference": f"{self.yardstick.reference:.4g}",
         }
 
@@ -103,59 +103,61 @@ class SqlTuningSetup(RunSetup):
 
     def environment(self, executor: Executor, count: Callable[[str], int]) -> SqlTuning:
         """The environment."""
-        return SqlTuning(self.workload, self.yardstick, executor, self.settings)
+        return SqlTuning(self.workload, executor, self.settings, self.yardstick)
 
 
-class SqlTuning(Environment):
+class SqlTuning(SandboxedEnvironment):
     """One workload: prompts, execution in the sandbox, comparison of rows, reward, message."""
 
-    def __init__(self, workload: Workload, yardstick: Yardstick, executor: Executor, settings: SqlTuningSettings):
-        self.workload, self.yardstick = workload, yardstick
-        self.executor, self.settings, self.limit_seconds = executor, settings, settings.time_limit
+    def __init__(self, workload: Workload, executor: Executor, settings: SqlTuningSettings, yardstick: Yardstick):
+        self.workload, self.executor, self.settings, self.yardstick = workload, executor, settings, yardstick
+        self.limit_seconds = settings.time_limit
 
     def prompt(self, parent: Parent | None = None) -> list[Message]:
         """Schema, queries, rules; the parent with its message."""
-        queries = [
-            f"-- {name}: {query.about}; for example {json.dumps(dict(query.cases[0]))}\n{query.sql}"
-            for name, query in self.workload.queries.items()
-        ]
-        parts = [self.workload.schema, *queries]
-        if self.settings.prompt == "full":
-            limit = f"Building and running may take {self.limit_seconds:g} s; SQLite {sqlite3.sqlite_version}."
-            parts = [f"{TASK}\n{limit}", *parts]
+        limit = f"Building and running may take {self.limit_seconds:g} s; SQLite {sqlite3.sqlite_version}."
+        parts = [f"{TASK}\n{limit}"] if self.settings.prompt == "full" else []
+        parts.append(self.workload.schema)
+        for name, query in self.workload.queries.items():
+            parts.append(f"-- {name}: {query.about}; for example {json.dumps(query.cases[0])}\n{query.sql}")
         if parent is not None:
-            marks = fence(parent.code)
-            parts.append(f"Your last answer was\n{marks}sql\n{parent.code.rstrip()}\n{marks}")
+            parts.append(f"Your last answer was\n{fenced(parent.code, 'sql')}")
             parts.append(f"Its result: {unfenced(parent.message)}\nGive a better one, complete.")
         return [{"role": "user", "content": "\n\n".join(parts)}]
 
-    def stream(self, replies: Sequence[str], parents: Sequence[Parent | None] | None = None) -> Outcomes:
-        """Tune, run and judge one reply each."""
-        found = []
-        for index, reply in enumerate(replies):
-            try:
-                code = extract(reply)
-                found.append((index, code, job(self.workload, code, "reward", self.settings)))
-            except InputError as error:
-                yield (
-                    index,
-                    Outcome(
-                        valid=False,
-                        reward=0.0,
-                        score=None,
-                        seconds=FLOOR_SECONDS,
-                        message=str(error),
-                        status="format",
-                        code="",
-                    ),
-                )
-        with contextlib.closing(self.executor.stream([one for _, _, one in found])) as ended:
-            for at, result in ended:
-                yield found[at][0], self.judge(found[at][1], result)
+    def extract(self, reply: str) -> str:
+        """The SQL of the last block."""
+        code: str = ["", *BLOCK.findall(reply[-LONGEST_REPLY:])][-1].replace("\0", "").strip()
+        if not 0 < len(code) <= LONGEST_SQL:
+            raise InputError("reply", code, f"it needs a ```sql block of 1 to {LONGEST_SQL:,} characters")
+        self.job(code)  # refuses a query that there is not
+        return code.encode("utf-8", "replace").decode()
 
-    def final_evaluation(self, code: str) -> Outcome | None:
+    def job(self, code: str, split: Split = "reward") -> Job:
+        """Our runner, with the proposal as data. It stops first, to say what was under way."""
+        first, *parts = PART.split(code)
+        setup, queries = first, {name: query.sql for name, query in self.workload.queries.items()}
+        for name, sql in zip(map(str.upper, parts[::2]), parts[1::2], strict=True):
+            if name == "SETUP":
+                setup += sql
+            elif name not in queries:
+                raise InputError("query", name, f"there is no query {name}")
+            elif sql.strip("; \t\n"):
+                queries[name] = sql.strip("; \t\n")
+        cases = {name: query.cases[CASES[split]] for name, query in self.workload.queries.items()}
+        request = {"setup": setup, "queries": queries, "cases": cases, "seconds": self.limit_seconds - 1}
+        return Job(
+            Path(runner.__file__).read_text(encoding="utf-8"),
+            Limits(seconds=self.limit_seconds, cores=1, memory_bytes=self.settings.memory_bytes),
+            data={"workload.db": self.workload.database},
+            files={"request.json": json.dumps(request).encode()},
+            collect=("report.json",),
+            minimum=self.settings.minimum,
+        )
+
+    def final_evaluation(self, code: str) -> Outcome:
         """The run's best proposal with parameters that no reward has seen."""
-        return self.judge(code, self.executor.run([job(self.workload, code, "report", self.settings)])[0], "report")
+        return self.run([code], split="report")[0]
 
     def judge(self, code: str, result: Result, split: Split = "reward") -> Outcome:
         """Valid: it ended in time, all rows are right, and the queries are faster than without tuning."""
@@ -169,80 +171,44 @@ class SqlTuning(Environment):
 
     def _compared(self, outcome: Outcome, report: Any, split: Split) -> Outcome:
         if "error" in report:
-            words = f"{report['stage']}: {report['error']}"
-            if report["late"]:
-                return replace(outcome, status="timeout", message=words, seconds=self.limit_seconds)
-            return replace(outcome, status="error", message=words)
+            outcome = replace(outcome, status="error", message=f"{report['stage']}: {report['error']}")
+            return replace(outcome, status="timeout", seconds=self.limit_seconds) if report["late"] else outcome
         found = report["queries"]
         if name := self.workload.wrong(found, split):
-            words = f"{name} does not return the rows of the original query"
-            return replace(outcome, status="wrong-result", message=words)
-        times = {name: float(found[name]["seconds"]) for name in self.workload.queries}
-        if not all(0 <= seconds < math.inf for seconds in times.values()):
+            return replace(outcome, status="wrong-result", message=f"{name} does not return the rows of the original")
+        seconds = {name: float(found[name]["seconds"]) for name in self.workload.queries}
+        if not all(0 <= one < math.inf for one in seconds.values()):
             raise ValueError("no seconds")
-        speed_up = self.yardstick.speed_up(times)
-        words = self._message(speed_up, times, found, outcome.seconds)
+        speed_up = self.yardstick.speed_up(seconds)
+        words = self._message(speed_up, seconds, {name: found[name]["plan"] for name in seconds}, outcome.seconds)
         if speed_up < LEAST_SPEED_UP:
             return replace(outcome, score=speed_up, status="no-gain", message=f"no gain: {words}")
         return replace(outcome, valid=True, reward=self.yardstick.gain(speed_up), score=speed_up, message=words)
 
-    def _message(self, speed_up: float, times: Mapping[str, float], found: Mapping[str, Any], seconds: float) -> str:
+    def _message(self, speed_up: float, after: Mapping[str, float], plans: Mapping[str, Any], took: float) -> str:
         """Milliseconds of every query before and after, and the plans of the two that are slowest."""
-        before = self.yardstick.baseline
-        each = [f"{name} {1000 * before[name]:.3g} -> {1000 * after:.2g}" for name, after in times.items()]
-        slowest = sorted((name for name in times if times[name] > QUERY_FLOOR_SECONDS), key=lambda n: -times[n])[:2]
-        plans = "".join(f"; plan of {name}: {' | '.join(found[name]['plan'])[:160]}" for name in slowest)
-        reference = f"{self.yardstick.reference:.3g}"
-        return f"speed-up {speed_up:.3g} (by hand {reference}) in {seconds:.2f} s; ms: {', '.join(each)}{plans}"
-
-
-def extract(reply: str) -> str:
-    """The SQL of the last block of a reply. InputError where there is none."""
-    code = ["", *BLOCK.findall(reply[-LONGEST_REPLY:])][-1].replace("\0", "").strip()
-    if not 0 < len(code) <= LONGEST_SQL:
-        raise InputError("reply", code, f"it needs a ```sql block of 1 to {LONGEST_SQL:,} characters")
-    return str(code.encode("utf-8", "replace").decode())
-
-
-def job(workload: Workload, code: str, split: Split, settings: SqlTuningSettings) -> Job:
-    """What the sandbox is asked: our runner, with the proposal as data. InputError names what cannot be read."""
-    first, *parts = PART.split(code)
-    setup, queries = first, {name: query.sql for name, query in workload.queries.items()}
-    for name, sql in zip(map(str.upper, parts[::2]), parts[1::2], strict=True):
-        if name == "SETUP":
-            setup += sql
-        elif name not in queries:
-            raise InputError("query", name, "there is no such query")
-        elif sql.strip("; \t\n"):
-            queries[name] = sql.strip("; \t\n")
-    patience = settings.time_limit - 1.0  # so that the message can say what was under way
-    request = {"setup": setup, "queries": queries, "cases": workload.cases(split), "seconds": patience}
-    return Job(
-        Path(runner.__file__).read_text(encoding="utf-8"),
-        Limits(seconds=settings.time_limit, cores=1, memory_bytes=settings.memory_bytes),
-        data={"workload.db": workload.database},
-        files={"request.json": json.dumps(request).encode()},
-        collect=("report.json",),
-        minimum=settings.minimum,
-    )
+        each = [f"{name} {1000 * ms:.3g} -> {1000 * after[name]:.2g}" for name, ms in self.yardstick.baseline.items()]
+        slowest = sorted((name for name in after if after[name] > QUERY_FLOOR_SECONDS), key=lambda n: -after[n])[:2]
+        shown = "".join(f"; plan of {name}: {' | '.join(plans[name])[:160]}" for name in slowest)
+        by_hand = f"(by hand {self.yardstick.reference:.3g})"
+        return f"speed-up {speed_up:.3g} {by_hand} in {took:.2f} s; ms: {', '.join(each)}{shown}"
 
 
 def measure(workload: Workload, settings: SqlTuningSettings) -> Yardstick:
     """Baseline and reference on this machine: the fastest of RUNS runs each, kept beside the database."""
     kept = workload.database.with_name(f"yardstick-{sqlite3.sqlite_version}.json")
     if not kept.exists():
-        jobs = [job(workload, code, "reward", settings) for code in ("", workload.reference) for _ in range(RUNS)]
         with Pool(1) as pool:
-            results = pool.run(jobs)
+            environment = SqlTuning(workload, pool, settings, Yardstick({}))
+            results = pool.run([environment.job(code) for code in ("", workload.reference) for _ in range(RUNS)])
         found = [json.loads(result.files.get("report.json", b"{}")).get("queries") for result in results]
         if any(one is None or workload.wrong(one, "reward") for one in found):
             raise InputError("task", workload.name, "it or its reference did not run", results[-1].message)
-        fastest = [
-            {name: min(one[name]["seconds"] for one in half) for name in workload.queries}
-            for half in (found[:RUNS], found[RUNS:])
-        ]
-        baseline = {name: max(QUERY_FLOOR_SECONDS, seconds) for name, seconds in fastest[0].items()}
-        reference = Yardstick(baseline, math.e).speed_up(fastest[1])
+        baseline, tuned = (
+            {name: max(QUERY_FLOOR_SECONDS, min(one[name]["seconds"] for one in runs)) for name in workload.queries}
+            for runs in (found[:RUNS], found[RUNS:])
+        )
+        reference = Yardstick(baseline).speed_up(tuned)
         if reference < LEAST_SPEED_UP:
             raise InputError("task", workload.name, f"its reference is no faster than no tuning ({reference:.3g})")
         kept.write_text(json.dumps([baseline, reference]), encoding="utf-8")

@@ -8,6 +8,7 @@ import json
 import shutil
 import sqlite3
 import time
+from pathlib import Path
 from typing import Any
 
 REPEATS, ENOUGH_SECONDS, MOST_ROWS, STEPS = 3, 0.05, 200, 10_000
@@ -77,16 +78,12 @@ def measure(path: str, request: dict[str, Any], stages: list[str]) -> dict[str, 
 
 
 if __name__ == "__main__":
-    with open("request.json", encoding="utf-8") as file:
-        request = json.load(file)
+    request = json.loads(Path("request.json").read_text(encoding="utf-8"))
     shutil.copyfile("data/workload.db", "workload.db")
-    stages: list[str] = ["start"]
-    report: dict[str, Any] = {}
-    start = time.monotonic()
+    stages, start = ["start"], time.monotonic()
     try:
-        report["queries"] = measure("workload.db", request, stages)
+        report: dict[str, Any] = {"queries": measure("workload.db", request, stages)}
     except Exception as error:  # whatever SQLite has against the proposal
         late = time.monotonic() - start >= request["seconds"]
-        report |= {"error": "out of time" if late else f"{error}"[:200], "stage": stages[-1], "late": late}
-    with open("report.json", "w", encoding="utf-8") as file:
-        json.dump(report, file, default=repr)
+        report = {"error": "out of time" if late else f"{error}"[:200], "stage": stages[-1], "late": late}
+    Path("report.json").write_text(json.dumps(report, default=repr), encoding="utf-8")
