@@ -207,7 +207,9 @@ class Recipe:
         """The policy, weights loaded."""
         if self.schedule == "step" or self.policy.kind != "model":
             return self.policy.make(self.seed)
-        learner = replace(self.policy.learner, old_logprobs="sampled")
+        learner = self.policy.learner
+        if learner.old_logprobs == "recomputed":  # says nothing of the policy that wrote an attempt
+            learner = replace(learner, old_logprobs="decoupled")
         return replace(self.policy, learner=learner).make(self.seed)
 
     def make_stream(self) -> rates.Stream:
