@@ -46,9 +46,9 @@ UPDATES, CHAINS = 40, 16
 MEASURES = ("updates_to_90", "seconds_to_90", "best_31_40", "reward_per_second", "rate_over_true", "mean_age",
             "clip_share", "grad_norm")  # fmt: skip
 PAIRED = ("updates_to_90", "best_31_40")
+COLUMNS = (*MEASURES, *(f"{name}_more_than_{other}" for other in ("step", "first") for name in PAIRED))
 HEAD = ("policy", "arm", "schedule", "old_logprobs", "seeds",
-        *(f"{name}{end}" for name in MEASURES for end in ("", "_half")),
-        *(f"{name}_more_than_step{end}" for name in PAIRED for end in ("", "_half")))  # fmt: skip
+        *(f"{name}{end}" for name in COLUMNS for end in ("", "_half")))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,17 @@ def language(folder: str, case: Case, seed: int) -> Any:
     )
 
 
-def row_of(case: Case, runs: list[dict[str, float]], waited: list[dict[str, float]]) -> dict[str, Any]:
-    """Means and halves of 95 % intervals; `waited`: the schedule step with the same seeds."""
+Runs = list[dict[str, float]]
+
+
+def row_of(case: Case, runs: Runs, waited: Runs, first: Runs) -> dict[str, Any]:
+    """Means and halves of 95 % intervals, with the differences to `step` and to the first stream of that age."""
     name = "step" if case.age is None else f"stream, max_age {case.age}"
     values = [case.policy, case.arm, name, case.learner.get("old_logprobs", ""), len(runs)]
     columns = [np.array([run[name] for run in runs]) for name in MEASURES]
-    columns += [np.array([one[name] - other[name] for one, other in zip(runs, waited, strict=True)]) for name in PAIRED]
+    for others in (waited, first):
+        pairs = list(zip(runs, others, strict=True))
+        columns += [np.array([one[name] - other[name] for one, other in pairs]) for name in PAIRED]
     return dict(zip(HEAD, [*values, *(part for one in columns for part in (one.mean(), half(one)))], strict=True))
 
 
@@ -160,14 +165,17 @@ def compare(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Step, and streams with each bound on age and each way to take old attempts."""
     for kind in options.policies:
         for arm in options.arms:
-            waited: list[dict[str, float]] = []
-            cases = [Case(kind, arm, None, options.noise, options.words)]
+            step = Case(kind, arm, None, options.noise, options.words)
+            waited = [step.play(seed) for seed in options.seeds]
+            yield row_of(step, waited, waited, waited)
             ways = [{}] if kind == "softmax" else [{"old_logprobs": one} for one in options.old_logprobs]
-            cases += [dataclasses.replace(cases[0], age=age, learner=way) for age in options.ages for way in ways]
-            for case in cases:
-                runs = [case.play(seed) for seed in options.seeds]
-                waited = waited or runs
-                yield row_of(case, runs, waited)
+            for age in options.ages:
+                first: Runs = []
+                for way in ways:
+                    case = dataclasses.replace(step, age=age, learner=way)
+                    runs = [case.play(seed) for seed in options.seeds]
+                    first = first or runs
+                    yield row_of(case, runs, waited, first)
 
 
 @dataclass(frozen=True)
@@ -206,11 +214,13 @@ def causes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for arm in options.arms:
         step = Case("ppo", arm, None, options.noise, options.words)
         waited = [step.play(seed) for seed in options.seeds]
-        yield row_of(step, waited, waited) | {"old_logprobs": "step"}
+        yield row_of(step, waited, waited, waited) | {"old_logprobs": "step"}
+        first: Runs = []
         for name, changes in ways.items():
             case = dataclasses.replace(step, age=options.causes, learner=changes)
             runs = [case.play(seed) for seed in options.seeds]
-            yield row_of(case, runs, waited) | {"old_logprobs": name}
+            first = first or runs
+            yield row_of(case, runs, waited, first) | {"old_logprobs": name}
 
 
 def by_age(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -262,7 +272,7 @@ def main() -> None:
     parser.add_argument("--ages", type=int, nargs="+", default=[0, 2, 4, 8, 16])
     parser.add_argument("--policies", nargs="+", default=["softmax", "ppo"])
     parser.add_argument("--arms", nargs="+", default=list(BEST))
-    parser.add_argument("--old-logprobs", nargs="+", default=["decoupled", "sampled"])
+    parser.add_argument("--old-logprobs", nargs="+", default=["sampled", "decoupled"])
     parser.add_argument("--noise", type=float, default=0.0, help="spread of the logarithm of a factor on seconds (ppo)")
     parser.add_argument("--words", type=int, default=1, help="length of a reply")
     parser.add_argument("--causes", type=int, metavar="AGE")

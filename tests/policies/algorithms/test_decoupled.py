@@ -128,6 +128,17 @@ def test_over_all_replies_of_the_policy_that_wrote_it_is_the_exact_gradient_of_t
     torch.testing.assert_close(found, exact, atol=1e-12, rtol=0)
 
 
+def test_a_cut_loses_only_what_became_likelier_than_the_limit_and_bounds_the_second_moment():
+    generator = torch.Generator().manual_seed(4)
+    older, now = (torch.randn(50, generator=generator, dtype=torch.float64).mul(2).softmax(0) for _ in range(2))
+    f = torch.randn(50, generator=generator, dtype=torch.float64)
+    weights, cut = pg.importance_weights((now / older).log().unsqueeze(1), 2.0)
+    lost = (1 - 2.0 * older / now).clamp(min=0) * f
+    assert 0 < cut.double().mean() < 1
+    assert float(older @ (weights[:, 0] * f)) == pytest.approx(float(now @ (f - lost)), abs=1e-12)
+    assert float(older @ weights[:, 0] ** 2) <= 2.0
+
+
 @pytest.mark.parametrize("kind", ALGORITHMS)
 def test_a_good_reply_that_became_likelier_since_it_was_written_still_teaches(kind, build):
     norms = {}
