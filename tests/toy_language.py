@@ -72,10 +72,10 @@ def language(words, seed):
     return LanguageModel("toy", LlamaForCausalLM(config).eval(), tokenizer, (0,))
 
 
-def loop(folder, world, *, seed=0, steps=50, batch=16, objective=None, learner=LEARNER, **changes):
+def loop(folder, world, *, seed=0, steps=50, batch=16, objective=None, learner=LEARNER, sampling=SAMPLING, **changes):
     """Algorithm 1 with a language model on a world, new or resumed."""
     log = RunLog.open(folder) if RunLog.exists(folder) else RunLog.create(folder, "", {})
-    policy = LanguageModelPolicy(language(world.arms, seed), SAMPLING, learner, seed=seed)
+    policy = LanguageModelPolicy(language(world.arms, seed), sampling, learner, seed=seed)
     return Loop(
         environment=world,
         policy=policy,

@@ -166,7 +166,7 @@ def test_same_seed_same_batches_end_with_equal_bits(build):
 
 
 @pytest.mark.parametrize("critic", ["own", "shared"])
-@pytest.mark.parametrize("old", ["recomputed", "sampled"])
+@pytest.mark.parametrize("old", ["recomputed", "sampled", "decoupled"])
 def test_a_batch_that_is_one_micro_batch_is_passed_once_and_learns_the_same(build, critic, old):
     rows = [dataclasses.replace(row, logprobs=(-2.0,) * len(row.reply)) for row in batch()]
     ends, told = [], []

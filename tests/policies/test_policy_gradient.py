@@ -117,6 +117,17 @@ def test_policy_loss_by_hand_clips_only_what_went_too_far_in_the_profitable_dire
     assert int(clipped) == 2
 
 
+def test_importance_weights_by_hand_are_cut_above_and_those_of_whole_replies_are_products():
+    moved = torch.tensor([[math.log(3), math.log(0.5), 0.0], [-math.inf, 0.0, 0.0]])
+    weights, cut = pg.importance_weights(moved, 2.0)
+    torch.testing.assert_close(weights, torch.tensor([[2.0, 0.5, 1.0], [0.0, 1.0, 1.0]]))
+    assert cut.tolist() == [[True, False, False], [False] * 3]
+    weights, cut = pg.importance_weights(moved, 2.0, whole_replies=True)
+    torch.testing.assert_close(weights, torch.tensor([[1.5] * 3, [0.0] * 3]))
+    assert not cut.any()
+    assert pg.importance_weights(torch.tensor([[1e4]]), 2.0)[0].tolist() == [[2.0]]
+
+
 def test_value_loss_by_hand_takes_the_worse_of_plain_and_clipped():
     values, old, returns = rows(2.0, 0.2, -1.0), rows(0.0, 0.0, 0.0), rows(3.0, 1.0, 1.0)
     loss, clipped = value_loss(values, old, returns, WHOLE)

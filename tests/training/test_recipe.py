@@ -60,13 +60,15 @@ def test_mistakes_in_a_recipe_are_named(table, words):
         config.build(Recipe, table)
 
 
-def test_chains_that_do_not_wait_learn_with_the_ratio_to_the_policy_that_wrote(monkeypatch):
+def test_chains_that_do_not_wait_learn_with_weights_for_the_policy_that_wrote_unless_told_otherwise(monkeypatch):
     recipe = config.build(Recipe, {"task": "diamonds", "schedule": "stream", "batch": 8, "max_age": 2})
     made = []
     monkeypatch.setattr(ModelChoice, "make", lambda choice, seed: made.append(choice.learner.old_logprobs))
     recipe.make_policy()
     config.build(Recipe, {"task": "diamonds"}).make_policy()
-    assert made == ["sampled", "recomputed"]
+    off = {"policy": {"kind": "model", "learner": {"old_logprobs": "sampled"}}}
+    config.build(Recipe, {"task": "diamonds", "schedule": "stream", **off}).make_policy()
+    assert made == ["decoupled", "recomputed", "sampled"]
     stream = recipe.make_stream()
     assert (stream.chains, stream.batch_size, stream.age, stream.order) == (8, 8, 2, "start")
     assert config.build(Recipe, {"task": "diamonds", "schedule": "stream"}).make_stream().age == 8

@@ -107,10 +107,10 @@ class Learner:
         Keys: policy_loss, entropy, kl (to the reference, if there is one), the shares that the algorithm tells,
         grad_norm, step_kl (how far the policy moved within the batch), sampler_gap (mean |sampled - recomputed|
         log-probability), skipped_steps, reward, rows, tokens, seconds; with a critic value_loss, critic_grad_norm
-        and explained_variance.
+        and explained_variance; with old_logprobs = "decoupled" weight and weight_cut_share.
         """
         start = time.perf_counter()
-        _check(rows, self.settings.old_logprobs == "sampled")
+        _check(rows, self.settings.old_logprobs)
         if not rows:
             return {}
         first = self._first(rows)
@@ -157,6 +157,7 @@ class Learner:
             kl_coefficient=settings.kl_coefficient,
             advantages=nothing,
             returns=nothing,
+            weights=torch.ones_like(old),
         )
         batch.advantages, batch.returns = self.algorithm.advantages(batch)
         metrics = {"explained_variance": _explained(old_values[mask], batch.returns[mask])} if self.critic else {}
@@ -164,6 +165,11 @@ class Learner:
             metrics["kl"] = (old - reference)[mask].mean().item()
         if not rely and all(row.logprobs for row in rows):
             metrics["sampler_gap"] = (sampled - recomputed)[mask].abs().mean().item()
+        if settings.old_logprobs == "decoupled":
+            ratio = pg.log_ratio(recomputed, sampled, mask)
+            batch.weights, cut = pg.importance_weights(ratio, settings.weight_limit, self.algorithm.whole_replies)
+            metrics["weight"] = batch.weights[mask].mean().item()
+            metrics["weight_cut_share"] = cut[mask].to(self.dtype).mean().item()
         return batch, metrics
 
     @torch.no_grad()
@@ -172,7 +178,7 @@ class Learner:
         found = torch.zeros((3, *mask.shape), dtype=self.dtype, device=self.device)
         logprobs, old_values, reference = found
         shared = isinstance(self.critic, nn.Linear)
-        recompute = self.settings.old_logprobs == "recomputed"
+        recompute = self.settings.old_logprobs != "sampled"
         for chosen in self._micro_batches(rows, range(len(rows))):
             packed = first.packed if first else self._pack(rows, chosen)
             with self._autocast():
@@ -235,8 +241,9 @@ class Learner:
         values = _spread(made.values, mask) if made.values is not None else torch.zeros_like(logprobs)
         loss = self.algorithm.loss(batch, logprobs, values)
         assert loss.policy.shape == mask.shape
+        weighted = loss.policy * batch.weights
         over_rows = loss.mean == "rows"
-        policy = pg.mean_over_rows(loss.policy, mask, rows) if over_rows else pg.masked_sum(loss.policy, mask) / tokens
+        policy = pg.mean_over_rows(weighted, mask, rows) if over_rows else pg.masked_sum(weighted, mask) / tokens
         losses = [policy - pg.entropy_bonus(entropies, mask, self.settings.entropy_coefficient, tokens)]
         parts = {"policy_loss": policy}
         if loss.value is not None:
@@ -339,10 +346,10 @@ def _embeds_learn(model: Any) -> bool:
     return bool(model.get_input_embeddings().weight.requires_grad)
 
 
-def _check(rows: Sequence[Experience], sampled: bool) -> None:
+def _check(rows: Sequence[Experience], old_logprobs: str) -> None:
     for i, row in enumerate(rows):
-        if sampled and not row.logprobs:
-            rule = 'old_logprobs = "sampled" needs those of the sampler, which reported none'
+        if old_logprobs != "recomputed" and not row.logprobs:
+            rule = f'old_logprobs = "{old_logprobs}" needs those of the sampler, which reported none'
             raise InputError(f"rows[{i}].logprobs", row.logprobs, rule, 'set it to "recomputed"')
         if not row.prompt or not row.reply:
             raise InputError(f"rows[{i}]", row, "prompt and reply must have at least one token each")

@@ -149,6 +149,21 @@ def log_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
     return _inside(logprobs, mask) - _inside(old_logprobs, mask)
 
 
+def importance_weights(log_ratio: Tensor, limit: float, whole_replies: bool = False) -> tuple[Tensor, Tensor]:
+    """Weights that make a sample of the policy that wrote one of the policy before the update, and which are cut.
+
+        weight = min(exp(log_ratio), limit),   log_ratio = log pi_before - log pi_wrote, zero outside the mask
+
+    All [B, R]. The decoupled objective of Hilton, Cobbe and Schulman (arXiv:2110.00641): the clip then bounds how far
+    this update moves the policy, not how far those since the reply have. With `whole_replies` the weight of every token
+    is that of its reply. Cutting at `limit` trades variance for bias.
+    """
+    if whole_replies:
+        log_ratio = log_ratio.sum(1, keepdim=True).expand(log_ratio.shape)
+    weights = log_ratio.exp()
+    return weights.clamp(max=limit), weights > limit
+
+
 def surrogate(log_ratio: Tensor, advantages: Tensor, clip: float) -> tuple[Tensor, Tensor]:
     """Clipped surrogate of each token, and whether the clip is active there; all [B, R] (PPO, equation 7).
 

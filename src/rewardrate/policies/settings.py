@@ -75,9 +75,12 @@ class LearnerSettings:
     "Rows in memory at once. Changes time and memory, not the gradient."
     prompts: Literal["auto", "apart", "shared"] = "auto"
     "Whether what prompts of a micro-batch have in common is computed once. auto: shared on a CPU."
-    old_logprobs: Literal["recomputed", "sampled"] = "recomputed"
-    """Where the ratio's denominator comes from: a pass of this network (paper's code), or the sampler, one pass less.
-    With schedule = "stream" it is always the sampler, because attempts may be older than the weights."""
+    old_logprobs: Literal["recomputed", "sampled", "decoupled"] = "recomputed"
+    """Where the ratio's denominator comes from. recomputed: a pass of this network (paper's code). sampled: the
+    sampler, one pass less. decoupled: recomputed, and the loss is weighted by recomputed over sampled probability,
+    for attempts that older weights wrote; with schedule = "stream" recomputed means this (docs/policies.md)."""
+    weight_limit: Annotated[float, AtLeast(1)] = 2.0
+    "decoupled: a larger weight is cut to this."
     critic: Literal["own", "shared"] = "own"
     "A second network from the same weights, or a value head on the policy's trunk, through which no gradient flows."
     precision: Literal["auto", "fp32", "bf16"] = "auto"

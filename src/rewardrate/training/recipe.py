@@ -66,12 +66,14 @@ class ModelChoice(PolicySettings):
         return self.learner.algorithm.attempts_per_prompt
 
     def for_stream(self) -> ModelChoice:
-        """Learns with the ratio to the policy that wrote the reply."""
+        """Learns from a reply with the ratio of today's policy to the one that wrote it."""
         if self.sampling.engine == "vllm" and not self.sampling.unmodified:
             rule = "it does not say how likely a reply was under the policy that wrote it where replies are cut"
             remedy = 'set top_p = 1, top_k = 0 and presence_penalty = 0, or engine = "auto"'
             raise InputError("policy.sampling.engine", "vllm", f'{rule}; schedule = "stream" needs that', remedy)
-        return replace(self, learner=replace(self.learner, old_logprobs="sampled"))
+        if self.learner.old_logprobs != "recomputed":
+            return self
+        return replace(self, learner=replace(self.learner, old_logprobs="decoupled"))
 
     def check_weights(self, name: str) -> None:
         """A model that is not there."""

@@ -1,5 +1,7 @@
 """GRPO and RLOO against TRL's own trainers: same weights, same replies, advantages, loss and gradient to 1e-5."""
 
+import dataclasses
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the agent extra")
@@ -97,6 +99,39 @@ def test_advantages_loss_and_gradient_are_those_of_trl(case, tmp_path, monkeypat
     ours = learner.accumulate(rows, batch, range(len(rows)))
     assert 0 < ours["clip_share"] < 1
     assert ours["policy_loss"] == pytest.approx(float(value.detach()), abs=1e-5)
+    assert slope_gap(learner, trainer) < 1e-5
+
+
+def test_weights_of_replies_that_another_policy_wrote_are_those_of_trls_importance_sampling(tmp_path, monkeypatch):
+    """TRL has them for GRPO, between the engine that samples and the weights that are trained."""
+    name, options, algorithm = CASES["grpo, mean over tokens"]
+    trainer, loss, given = trainer_of(name, options, tmp_path, monkeypatch)
+    settings = LearnerSettings(
+        algorithm=algorithm, kl_coefficient=0.0, entropy_coefficient=0.0, micro_batch=5, old_logprobs="decoupled"
+    )
+    learner = Learner(AutoModelForCausalLM.from_pretrained(tmp_path / "model"), settings, TEMPERATURE)
+    rows = experiences(given)
+    old, _ = Learner(learner.model, dataclasses.replace(settings, old_logprobs="recomputed"), TEMPERATURE).prepare(rows)
+    off = torch.sin(torch.arange(old.mask.numel()).view_as(old.mask) + 0.5) * old.mask
+    written = [tuple(line[: len(row.reply)].tolist()) for line, row in zip(old.old_logprobs - off, rows, strict=True)]
+    rows = [dataclasses.replace(row, logprobs=one) for row, one in zip(rows, written, strict=True)]
+    batch, metrics = learner.prepare(rows)
+    assert 0 < metrics["weight_cut_share"] < 1
+    batch.old_logprobs = old.old_logprobs + 0.3 * off
+    trainer.use_vllm, trainer.vllm_importance_sampling_correction, trainer.beta = True, True, 0.0
+    given |= {"old_per_token_logps": batch.old_logprobs, "importance_sampling_ratio": off.exp().clamp(max=2.0)}
+    given |= {"sampling_per_token_logps": old.old_logprobs - off}
+    trainer.model.zero_grad()
+    value = loss(trainer.model, given)
+    value.backward()
+    ours = learner.accumulate(rows, batch, range(len(rows)))
+    assert 0 < ours["clip_share"] < 1
+    assert ours["policy_loss"] == pytest.approx(float(value.detach()), abs=1e-5)
+    assert slope_gap(learner, trainer) < 1e-5
+
+
+def slope_gap(learner, trainer):
+    """Norm of the difference of the two gradients over that of TRL's."""
     pairs = zip(learner.model.parameters(), trainer.model.parameters(), strict=True)
     slopes = [torch.cat([p.grad.flatten() for p in both]) for both in zip(*pairs, strict=True)]
-    assert float((slopes[0] - slopes[1]).norm() / slopes[1].norm()) < 1e-5
+    return float((slopes[0] - slopes[1]).norm() / slopes[1].norm())

@@ -34,6 +34,8 @@ class Batch:
     kl_coefficient: float
     advantages: Tensor
     returns: Tensor
+    weights: Tensor
+    "What the learner multiplies the policy's loss by: 1, or where replies are older than the weights, less or more."
 
     def rows(self, index: Tensor) -> Batch:
         """The same of some of its rows."""
@@ -59,6 +61,8 @@ class Algorithm(ABC):
     """A member is a frozen dataclass: `kind` is its name in a recipe, its other fields are settings of its own."""
 
     needs_critic: ClassVar[bool] = False
+    whole_replies: ClassVar[bool] = False
+    "Whether an action is a whole reply and not a token: its importance weight is then that of the reply."
 
     @property
     def attempts_per_prompt(self) -> int:

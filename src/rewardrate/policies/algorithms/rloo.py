@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from rewardrate.config import AtLeast
 from rewardrate.policies.algorithms.algorithm import Algorithm, Batch, Loss, group_statistics, on_tokens
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RLOO(Algorithm):
     """A whole reply is one action: one advantage, one ratio, and distance to the reference is paid in its reward."""
+
+    whole_replies: ClassVar[bool] = True
 
     kind: Literal["rloo"] = "rloo"
     attempts: Annotated[int, AtLeast(2)] = 4
