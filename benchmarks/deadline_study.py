@@ -30,9 +30,10 @@ from rewardrate.reports.run import Run, read
 from rewardrate.reports.tables import interval
 from rewardrate.runlog.comparison import ComparisonFolder
 
-PREDICTED = Path(__file__).parent.parent / "results" / "2026-11-19-plan-validation" / "study.csv"
+PREDICTED = Path(__file__).parent.parent / "results" / "2026-11-20-deadline-prediction" / "study.csv"
 PRICES = {"rpg": "rate", "horizon": "horizon"}  # arm -> price of the prediction
 SHARES = {"main": "0.1", "contrast": "0.7"}  # part -> valid share of the prediction
+LEARNING_STEPS = "80"  # of the prediction, at the learning rate of the study
 KNEE = ("digits8x8", "mnist-5k", "flights-delay", "seattle-pets")
 METRIC, MANIPULATION = "reward_at_T_current", "most_frequent_script"
 SETTINGS = ("policy.learner.learning_rate", "policy.learner.entropy_coefficient")
@@ -182,7 +183,7 @@ def predictions(part: str, arm: str) -> dict[str, tuple[float, float, float]]:
     return {
         row["task"]: (float(row["difference"]), float(row["low"]), float(row["high"]))
         for row in _rows(PREDICTED)
-        if (row["valid_share"], row["learning_steps"], row["price"]) == (SHARES[part], "", PRICES[arm])
+        if (row["valid_share"], row["learning_steps"], row["price"]) == (SHARES[part], LEARNING_STEPS, PRICES[arm])
         and row["task"] != "mean"
     }
 

@@ -132,9 +132,9 @@ def table(place, rows):
 
 
 def test_predictions_stand_beside_outcomes_and_signs_are_counted(study, tmp_path, capsys):
-    """kjv-section is predicted +0.007 (rate) and +0.010 (horizon) from the 10 % start, hotel-rates -0.036 and -0.005."""
+    """kjv-section is predicted +0.013 (rate) and +0.010 (horizon) from the 10 % start, hotel-rates +0.031 and +0.026."""
     rows = []
-    for task, gain in (("kjv-section", 0.02), ("hotel-rates", 0.3)):
+    for task, gain in (("kjv-section", 0.02), ("hotel-rates", -0.3)):
         for seed in (0, 1):
             rows += [(task, seed, "vanilla", 0.5, 0.6), (task, seed, "rpg", 0.5 + gain + 0.01 * seed, 0.1),
                      (task, seed, "horizon", 0.4, 0.1)]  # fmt: skip
@@ -147,11 +147,11 @@ def test_predictions_stand_beside_outcomes_and_signs_are_counted(study, tmp_path
         (block / "starts.csv").write_text(f"model,task,valid\n330,kjv-section,1\n340,kjv-section,{share}\n")
     study.judge(tmp_path / "main", tmp_path / "contrast", tmp_path / "out")
     said = capsys.readouterr().out
-    assert "- main, rpg: sign right on 1 of 2 tasks, inside its interval on 0" in said
-    assert "- main, horizon: sign right on 1 of 2 tasks, inside its interval on 0" in said
-    assert "| main | rpg | kjv-section | 2 | +0.007 (-0.001 to +0.023) | +0.025 | yes | no |" in said
+    assert "- main, rpg: sign right on 1 of 2 tasks, inside its interval on 1" in said
+    assert "- main, horizon: sign right on 0 of 2 tasks, inside its interval on 0" in said
+    assert "| main | rpg | kjv-section | 2 | +0.013 (-0.007 to +0.042) | +0.025 | yes | yes |" in said
     assert "- manipulation, main: above one half in 4 of 4 blocks of vanilla" in said
-    assert "- mechanism, rpg: main less contrast +0.165 (" in said
+    assert "- mechanism, rpg: main less contrast -0.135 (" in said
     assert "| rpg | start with a valid script of 12 | 1 | +0.030 |" in said
     assert "| rpg | start without | 1 | +0.020 |" in said
     assert (tmp_path / "out" / "judged.md").read_text() in said
@@ -163,7 +163,7 @@ def test_the_predictions_are_of_all_twelve_tasks_at_both_starts(study):
     for part in study.SHARES:
         for arm in study.PRICES:
             assert len(study.predictions(part, arm)) == 12
-    assert study.predictions("main", "rpg")["diamonds"] == pytest.approx((-0.025, -0.071, 0.019), abs=5e-4)
+    assert study.predictions("main", "rpg")["diamonds"] == pytest.approx((0.015, -0.035, 0.077), abs=5e-4)
 
 
 def test_a_sitting_leaves_a_file_for_every_block_without_checkpoints_and_with_its_start(pilot, tmp_path):
