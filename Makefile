@@ -3,6 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= runs/demo$(if $(QUICK),-quick)
+# Many tests wait for processes, so one worker more than cores keeps the cores busy.
+TESTS  := $(BIN)/pytest -n $$(( $$(nproc 2>/dev/null || echo 1) + 1 )) --dist worksteal
+
+# Tests start hundreds of Python processes: where this is set, each of them would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo quick test test-deep check ready bench docs site clean
 
@@ -53,15 +58,15 @@ check: $(VENV)/.test           ## lint, format and types
 ready: check $(VENV)/.browser $(VERL)/.ready
 
 quick: $(VENV)/.test           ## the fast tests, in about three minutes: no attacks, no Ray, no verl, no browser, no fuzzing
-	$(BIN)/pytest -n auto --dist worksteal -m 'not slow and not deep' --durations=5
+	$(TESTS) -m 'not slow and not deep' --durations=5
 
 test:                          ## everything CI runs: lint, types, tests, coverage floor
 	@$(MAKE) --no-print-directory -j3 ready
-	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report= --durations=12
+	$(TESTS) --cov --cov-report= --durations=12
 	@echo 'lines that no test runs: $(BIN)/coverage report'
 
 test-deep: $(VENV)/.test       ## the large sizes of fuzz and leak tests, which every release must pass
-	$(BIN)/pytest -n auto --dist worksteal -m deep --durations=12
+	$(TESTS) -m deep --durations=12
 
 bench: $(VENV)/.test           ## speed, as ratios measured side by side
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done

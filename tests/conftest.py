@@ -1,6 +1,17 @@
 """Shared by all tests: hypothesis draws the same examples every time, so a red run can be repeated; which are slow."""
 
+import contextlib
+import functools
+import importlib
+import itertools
+import os
 import shutil
+import sys
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Workers share the cores: threads of torch and BLAS that wait for each other's turn make a test take three times as
+    # long. It must stand before anything imports NumPy or torch; processes that tests start inherit it.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
@@ -30,6 +41,10 @@ SLOW = (
     "cli/test_sandbox.py",
     "cli/test_speedrun.py",
     "cli/test_tasks.py",
+    "cli/test_theory.py::test_a_figure_that_cannot_be_written",
+    "cli/test_theory.py::test_a_violation",
+    "cli/test_theory.py::test_the_figure_opens",
+    "cli/test_theory.py::test_the_resolved_config",
     "cli/test_train.py",
     "cli/test_watch.py",
     "environments/mle/test_environment.py",
@@ -57,11 +72,13 @@ SLOW = (
     "environments/speedrun/test_reevaluation.py",
     "environments/speedrun/test_referee.py",
     "environments/speedrun/test_tampering.py",
+    "policies/algorithms/test_against_trl.py",
     "policies/algorithms/test_against_verl.py",
     "policies/test_learner.py::test_the_gradient_does_not_depend",
     "policies/test_sampling.py::test_a_reply_does_not_depend",
     "policies/test_vllm.py",
     "pretraining/",
+    "rates/test_predictive.py::test_single_batch",
     "reports/test_bandit_tables.py",
     "reports/test_bandits.py",
     "reports/test_comparison.py",
@@ -73,7 +90,23 @@ SLOW = (
     "reports/test_page.py::test_a_task_of_any_name",
     "reports/test_page.py::test_a_truncated_log",
     "reports/test_page.py::test_several_folders",
+    "reports/test_page.py::test_the_same_runs",
+    "reports/test_page.py::test_after_one_step",
+    "reports/test_page.py::test_a_run_that_still_goes_on",
+    "reports/test_page.py::test_a_run_in_which_nothing_is_valid",
+    "reports/test_page.py::test_several_tasks_give",
+    "reports/test_page.py::test_means_at_T",
+    "reports/test_page.py::test_a_folder_whose_config",
+    "reports/test_page.py::test_settings_that_differ",
+    "reports/test_server.py::test_a_browser_that_turns_away",
+    "reports/test_server.py::test_an_answer_that_is_taken_by_drops",
+    "reports/test_server.py::test_the_folder_is_not_touched",
+    "reports/test_soundness.py::test_a_spoilt_file",
+    "reports/test_tasks.py::test_names_lie_on_nothing",
+    "reports/test_tasks.py::test_the_names_of_a_tasks_scripts",
     "runlog/test_killed.py",
+    "runlog/test_rewind.py::test_killed_at_any_moment",
+    "runlog/test_versions.py::test_a_process_killed",
     "sandbox/",
     "scale/test_connection.py",
     "scale/test_dispatch.py",
@@ -95,20 +128,69 @@ SLOW = (
     "training/test_simulation.py::test_learning_raises",
     "training/test_sitting.py",
 )
-# What takes minutes begins, or one worker waits for the other at the end; what takes turns (`in_turn`) stands together,
-# so that one worker has it and the other never waits.
-FIRST = ("environments/speedrun/test_cheating.py", "scale/", "sandbox/test_attacks.py", "sandbox/test_pool.py")
+# What takes minutes, most of it waiting: every worker begins with its share, or one is still at it when the others have
+# ended. What takes turns (`in_turn`) stands together, so that one worker has it and no other waits.
+LONG = (
+    ("sandbox/test_attacks.py", "sandbox/test_pool.py"),
+    ("scale/", "bandits/test_cluster.py"),
+    ("environments/speedrun/test_cheating.py", "test_first_hour.py", "training/test_race_runs.py"),
+)
 SLOW_FIXTURES = {"chromium", "cluster", "in_turn"}
 
 
-@pytest.hookimpl(tryfirst=True)
+def name_of(item):
+    return item.nodeid.removeprefix("tests/")
+
+
+def dealt(items, workers):
+    """The same tests, so that each worker's block of neighbours (`--dist worksteal`) begins with its share of LONG."""
+    long = [[item for item in items if name_of(item).startswith(group)] for group in LONG]
+    chosen = {id(item) for group in long for item in group}
+    rest, order = iter([item for item in items if id(item) not in chosen]), []
+    for worker in range(workers):
+        block = (len(items) - len(order)) // (workers - worker)
+        mine = [item for group in long[worker::workers] for item in group]
+        order += [*mine, *itertools.islice(rest, max(0, block - len(mine)))]
+    return [*order, *rest]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what is slow, before `-m` chooses, and begin with what takes minutes."""
-    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(FIRST))
+    """Mark what is slow, before `-m` chooses; then deal what is left to the workers."""
     for item in items:
-        name = item.nodeid.removeprefix("tests/")
-        if name.startswith(SLOW) or SLOW_FIXTURES & set(item.fixturenames):
+        if name_of(item).startswith(SLOW) or SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
+    yield
+    items[:] = dealt(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def untraced(function):
+    """The same function without coverage's tracer, which doubles the time of all Python, ours or not."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        tracer = sys.gettrace()
+        sys.settrace(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            sys.settrace(tracer)
+
+    return call
+
+
+def pytest_collection_finish(session):
+    """While coverage is measured: the two places where tests spend minutes in Python that is not ours."""
+    if not session.config.getoption("cov_source", None) or session.config.option.collectonly:
+        return
+    for module, owner, names in (
+        ("matplotlib.figure", "Figure", ("draw", "savefig")),
+        ("numba.core.dispatcher", "Dispatcher", ("compile",)),
+    ):
+        with contextlib.suppress(ImportError):
+            place = getattr(importlib.import_module(module), owner)
+            for name in names:
+                setattr(place, name, untraced(getattr(place, name)))
 
 
 @pytest.fixture

@@ -12,7 +12,10 @@ def sizes(values, *, every):
 
 
 def fuzz(*strategies, examples, deep):
-    """Like hypothesis.given, with so many examples. Both sizes start with the same ones, as the seed is fixed."""
+    """Like hypothesis.given, with so many examples. Both sizes start with the same ones, as the seed is fixed.
+
+    Coverage is not measured of them: it doubles their time, and a line must have a test that says what it does.
+    """
 
     def decorate(claim):
         def test(many):
@@ -20,6 +23,6 @@ def fuzz(*strategies, examples, deep):
 
         test.__name__, test.__doc__, test.__module__ = claim.__name__, claim.__doc__, claim.__module__
         few, many = pytest.param(examples, marks=pytest.mark.slow), pytest.param(deep, marks=pytest.mark.deep)
-        return pytest.mark.parametrize("many", [few, many])(test)
+        return pytest.mark.no_cover(pytest.mark.parametrize("many", [few, many])(test))
 
     return decorate

@@ -16,7 +16,7 @@ from rewardrate.sandbox.runner import isolation
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 TUTORIAL = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
-SHORT = "--set task=digits8x8 --set batch=4 --set budget.steps=1 --set budget.wall_seconds=500"
+SHORT = "--set task=digits8x8 --set batch=2 --set budget.steps=1 --set budget.wall_seconds=500"
 boxed = pytest.mark.skipif(
     not isolation().level.name.startswith("namespaces"), reason="this machine allows no namespaces"
 )

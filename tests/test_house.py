@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -234,6 +235,18 @@ def test_what_is_named_slow_exists():
         file, _, function = start.partition("::")
         found = [text for name, text in names.items() if name.startswith(file)]
         assert any(f"def {function}" in text for text in found), start
+
+
+def test_workers_get_every_test_once_and_begin_with_their_share_of_the_long_ones():
+    names = [f"{start}::test{n}" for group in conftest.LONG for start in group for n in range(3)]
+    assert all(any((ROOT / "tests").glob(f"{start.rstrip('/')}*")) for group in conftest.LONG for start in group)
+    items = [types.SimpleNamespace(nodeid=f"tests/{name}") for name in ["a/test_a.py", *names, *map(str, range(99))]]
+    for workers in (1, 2, 3, 5):
+        dealt = conftest.dealt(items, workers)
+        assert sorted(map(id, dealt)) == sorted(map(id, items))
+        block = len(items) // workers
+        begins = [conftest.name_of(dealt[worker * block]) for worker in range(min(workers, len(conftest.LONG)))]
+        assert all(name.startswith(group) for name, group in zip(begins, conftest.LONG, strict=False)), begins
 
 
 def test_a_deprecation_fails_a_test_only_where_the_code_is_ours():

@@ -12,8 +12,12 @@ from rewardrate.rates.contract import CHECKS, ContractBroken
 from rewardrate.rates.totals import Sums
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("kind", ESTIMATORS)
+def case(kind, check):
+    slow = (kind, check.__name__) == ("neural", "units_do_not_matter")  # trains two networks
+    return pytest.param(kind, check, id=f"{kind}-{check.__name__}", marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize(("kind", "check"), [case(kind, check) for kind in ESTIMATORS for check in CHECKS])
 def test_our_estimators_keep_their_promises(kind, check):
     if kind == "neural":
         pytest.importorskip("torch")

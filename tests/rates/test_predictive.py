@@ -26,13 +26,25 @@ def transformed(rng, case, batches):
 
 
 @pytest.mark.slow
-def test_the_95th_percentile_has_the_same_distribution_over_2000_refits():
-    """Kolmogorov-Smirnov on 2,000 refits each, at the paper's size (n = 128, M = 1000); false alarms 0.1 %."""
+@pytest.mark.parametrize("refits", [400, pytest.param(2000, marks=pytest.mark.deep)])
+def test_the_95th_percentile_has_the_same_distribution_over_many_refits(refits):
+    """At the paper's size (n = 128, M = 1000): the shape by Kolmogorov-Smirnov, the place by all literal rates pooled.
+
+    False alarms 0.1 % each. Only the literal version is slow, so 2,000 fast refits are held against fewer of it.
+    """
     case = predictive()
-    literal, fast = refit(draw_literal, case, 2000, 1), refit(transformed, case, 2000, 2)
+    rng = np.random.default_rng(1)
+    pooled = np.array([draw_literal(rng, case, 1000) for _ in range(refits)])
+    literal, fast = np.percentile(pooled, 95, axis=1), refit(transformed, case, 2000, 2)
     assert stats.ks_2samp(literal, fast).pvalue > 1e-3
-    biased = fast + 0.25 * fast.std()
-    assert stats.ks_2samp(literal, biased).pvalue < 1e-3, "the test must notice a bias of a quarter standard deviation"
+
+    share = stats.beta.median(0.95 * 999 + 1, 0.05 * 999 + 1)  # of all rates below such a percentile of 1,000
+
+    def is_off(charged):
+        return abs((pooled <= np.median(charged)).mean() - share) > 3.3 * math.sqrt(share * (1 - share) / pooled.size)
+
+    assert not is_off(fast)
+    assert is_off(fast + 0.25 * fast.std()), "the test must notice a bias of a quarter standard deviation"
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,14 @@ GROUPS = [
     "HONEST",
 ]
 # The two namespace levels differ by the group for memory and processes alone. Attacks that have nothing to do with it are
-# tried at the stronger level where there is one, and at both as an ordinary user or in `make test-deep`.
+# tried at the stronger level where there is one, and at both as an ordinary user or in `make test-deep`. So are those
+# that take longest: an ordinary user always tries every attack at the weaker level, cold and warm.
 WHATEVER_THE_GROUP = {"READING", "HIDING", "REACHING", "KILLING", "CHANGING", "SHARING"}
+LONGEST = {"STAYING", "TIMING"}
 BOTH = isolation().level.name == "namespaces+cgroup"
 IN_NAMESPACES = [
     pytest.param(level, group, marks=pytest.mark.deep)
-    if BOTH and level == "namespaces" and group in WHATEVER_THE_GROUP
+    if BOTH and level == "namespaces" and group in WHATEVER_THE_GROUP | LONGEST
     else (level, group)
     for level in ("namespaces+cgroup", "namespaces")
     for group in GROUPS

@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from rewardrate.sandbox.attacks import HIDING, HONEST, LIMIT, REACHING, READING, Attack
+from rewardrate.sandbox.launch import SHARED
+from rewardrate.sandbox.levels import try_isolation
 from rewardrate.sandbox.result import Result
 from rewardrate.sandbox.stage import AttackJudgement, Stage
 
@@ -32,6 +34,15 @@ def test_the_stage_leaves_nothing_behind():
         assert folder.exists()
     assert not folder.exists()
     assert victim.poll() is not None
+
+
+def test_stages_of_a_process_share_a_warm_server():
+    servers = []
+    for _ in range(2):
+        with Stage(clock="warm") as stage:
+            assert stage.judge(HONEST[1], try_isolation().level.name).held
+        servers.append(SHARED.processes())
+    assert servers[0] == servers[1]
 
 
 def test_lateness_alone_is_told_apart_from_damage_and_is_noticed():

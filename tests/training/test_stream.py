@@ -28,7 +28,7 @@ def run(folder, **options):
         return loop, log.attempts(), log.steps(), log.pending()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_both_arms_learn_what_they_learn_step_by_step(seed, tmp_path):
     for arm, best in (("rpg", 0), ("vanilla", 1)):
         loop, *_ = run(tmp_path / arm, arm=arm, seed=seed, steps=60, batch=8)

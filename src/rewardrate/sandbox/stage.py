@@ -35,6 +35,7 @@ LIMITS = Limits(
     output_bytes=8 * MIB,
     file_bytes=16 * MIB,
 )
+MARK = secrets.token_hex(16)  # of scripts; one for all stages, because a warm server serves one environment
 LOCKED = 4242  # the byte of /dev/null that the victim has locked
 VICTIM = f"""
 import fcntl, os, time
@@ -75,7 +76,7 @@ class Stage:
         self.python, self.clock = python, clock
 
     def __enter__(self) -> Stage:
-        self.secret, self.mark = secrets.token_hex(16), secrets.token_hex(16)
+        self.secret, self.name = secrets.token_hex(16), secrets.token_hex(16)
         self.folder = Path(tempfile.mkdtemp(prefix="rewardrate-stage-"))
         self.answers, self.data, self.other = (
             self.folder / "private" / "answers.csv",
@@ -133,7 +134,7 @@ class Stage:
             "LOCKED": LOCKED,
             "PORT": self.port,
             "SOCKET": str(self.folder / "socket"),
-            "ABSTRACT": self.mark,
+            "ABSTRACT": self.name,
         }
         prelude = "".join(f"{name} = {value!r}\n" for name, value in names.items())
         prelude += "import os as _os\nDATA = _os.path.realpath('data/task')\n"
@@ -143,7 +144,7 @@ class Stage:
             limits,
             data={"task": self.data},
             collect=["submission.csv"],
-            environment={"RUN_MARK": self.mark},
+            environment={"RUN_MARK": MARK},
             python=self.python,
             level=level,
             minimum="limits",
@@ -197,13 +198,13 @@ class Stage:
         self.hide = [package / "values", package / "labels.csv"]
 
     def _left(self) -> int:
-        """Processes that carry this stage's mark in their environment, but for the warm server, which stays."""
+        """Processes that carry the mark in their environment, but for the warm server, which stays."""
         count = 0
         for path in Path("/proc").glob("[0-9]*/environ"):
             if int(path.parent.name) in SHARED.processes():
                 continue
             with contextlib.suppress(OSError):
-                count += f"RUN_MARK={self.mark}".encode() in path.read_bytes()
+                count += f"RUN_MARK={MARK}".encode() in path.read_bytes()
         return count
 
     def _read(self, path: Path) -> str:
@@ -218,7 +219,7 @@ class Stage:
         self.port = tcp.getsockname()[1]
         unix.bind(str(self.folder / "socket"))
         (self.folder / "socket").chmod(0o777)
-        abstract.bind("\0" + self.mark)
+        abstract.bind("\0" + self.name)
         self._listeners = [tcp, unix, abstract]
         for listener in self._listeners:
             listener.listen()

@@ -192,11 +192,17 @@ def test_what_it_prints_is_kept_off_standard_output(file):
     assert (done.stdout, done.stderr) == ("", "to be heard\n")
 
 
-def test_a_file_that_changes_is_read_again(tmp_path):
-    path = tmp_path / "grade.py"
-    for answer in (1, 2):
-        path.write_text(f"def grade(): return {answer}\n")
-        assert TaskCode(path, "grade")() == answer
+def test_a_file_that_changes_is_read_again_also_within_a_second_and_where_bytecode_is_kept(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    code = f"""import os\n{START}
+path = Path({str(tmp_path / "grade.py")!r})
+for answer in (1, 2):
+    path.write_text(f"def grade(): return {{answer}}\\n")
+    os.utime(path, (10**9, 10**9))
+    assert TaskCode(path, "grade")() == answer
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+    assert [path.name for path in tmp_path.iterdir()] == ["grade.py"], "nothing is left beside a task"
 
 
 def test_another_import_path_is_another_process(run, tmp_path, monkeypatch):

