@@ -24,6 +24,5 @@ def batch(rewards, groups, *, seed=0, kl_coefficient=0.0, moved=0.3):
         kl_coefficient=kl_coefficient,
         advantages=torch.zeros_like(old),
         returns=torch.zeros_like(old),
-        weights=torch.ones_like(old),
     )
     return made, logprobs

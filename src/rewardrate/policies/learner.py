@@ -157,7 +157,6 @@ class Learner:
             kl_coefficient=settings.kl_coefficient,
             advantages=nothing,
             returns=nothing,
-            weights=torch.ones_like(old),
         )
         batch.advantages, batch.returns = self.algorithm.advantages(batch)
         metrics = {"explained_variance": _explained(old_values[mask], batch.returns[mask])} if self.critic else {}
@@ -241,7 +240,7 @@ class Learner:
         values = _spread(made.values, mask) if made.values is not None else torch.zeros_like(logprobs)
         loss = self.algorithm.loss(batch, logprobs, values)
         assert loss.policy.shape == mask.shape
-        weighted = loss.policy * batch.weights
+        weighted = loss.policy if batch.weights is None else loss.policy * batch.weights
         over_rows = loss.mean == "rows"
         policy = pg.mean_over_rows(weighted, mask, rows) if over_rows else pg.masked_sum(weighted, mask) / tokens
         losses = [policy - pg.entropy_bonus(entropies, mask, self.settings.entropy_coefficient, tokens)]

@@ -34,12 +34,13 @@ class Batch:
     kl_coefficient: float
     advantages: Tensor
     returns: Tensor
-    weights: Tensor
-    "What the learner multiplies the policy's loss by: 1, or where replies are older than the weights, less or more."
+    weights: Tensor | None = None
+    "What the learner multiplies the policy's loss by, where replies may be older than the network; else nothing."
 
     def rows(self, index: Tensor) -> Batch:
         """The same of some of its rows."""
-        parts = {name: part[index] for name, part in vars(self).items() if name != "kl_coefficient"}
+        kept = ("kl_coefficient", *(["weights"] if self.weights is None else []))
+        parts = {name: part[index] for name, part in vars(self).items() if name not in kept}
         return Batch(**(vars(self) | parts))
 
 
