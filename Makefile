@@ -57,7 +57,7 @@ check: $(VENV)/.test           ## lint, format and types
 
 ready: check $(VENV)/.browser $(VERL)/.ready
 
-quick: $(VENV)/.test           ## the fast tests, in about three minutes: no attacks, no Ray, no verl, no browser, no fuzzing
+quick: $(VENV)/.test           ## the fast tests, in about two minutes: no attacks, no Ray, no verl, no browser, no fuzzing
 	$(TESTS) -m 'not slow and not deep' --durations=5
 
 test:                          ## everything CI runs: lint, types, tests, coverage floor

@@ -17,8 +17,7 @@ from rewardrate.sandbox.stop import Stop, Stopped
 
 log = logging.getLogger(__name__)
 
-# Programs with another TMPDIR have other locks: they do not see each other's runs, and must not run at the level
-# uid+landlock+seccomp at the same time, where the end of a run ends all processes of its slot's user.
+# Programs with another TMPDIR have other locks: they do not see each other's runs.
 FOLDER = Path(tempfile.gettempdir()) / "rewardrate-cores"
 PAUSE_SECONDS = 0.02
 NOTICE_SECONDS = 30.0  # of waiting, until a warning says which process has the cores

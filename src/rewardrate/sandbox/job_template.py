@@ -14,7 +14,6 @@ from rewardrate.errors import InputError
 from rewardrate.sandbox.box.capabilities import Capabilities
 from rewardrate.sandbox.job import SCRIPT, Job
 
-SLOT_UID = 61000
 THREADS = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -25,7 +24,7 @@ THREADS = (
 Mounts = list[tuple[str, str]]
 
 
-def job_template(job: Job, can: Capabilities, owned: list[int], work: str) -> dict[str, Any]:
+def job_template(job: Job, can: Capabilities, owned: list[int], work: str, user: int) -> dict[str, Any]:
     """All of it as plain data; what cannot be carried out is refused here, before anything starts."""
     limits, python = job.limits, job.python or sys.executable
     mounted, places = mounts(job, can)
@@ -38,7 +37,7 @@ def job_template(job: Job, can: Capabilities, owned: list[int], work: str) -> di
         "links": [(path, "usr" + path) for path in ("/lib", "/lib64", "/bin", "/sbin") if os.path.islink(path)],
         "work": work,
         "cores": owned,
-        "slot_uid": SLOT_UID + owned[0],
+        "slot_uid": user,
         "drop_uid": drops_uid(can),
         "seconds": limits.seconds,
         "memory_bytes": limits.memory_bytes,

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from rewardrate.errors import InputError, did_you_mean
-from rewardrate.sandbox import cgroups, cores, residency
+from rewardrate.sandbox import cgroups, cores, residency, users
 from rewardrate.sandbox.job import Job
-from rewardrate.sandbox.job_template import SLOT_UID, imports_environment, job_template, masked_paths, mounts
+from rewardrate.sandbox.job_template import imports_environment, job_template, masked_paths, mounts
 from rewardrate.sandbox.launch import SHARED, WARM_IMPORTS, Init, Launchers
 from rewardrate.sandbox.levels import LEVELS, Isolation, Level, try_isolation
 from rewardrate.sandbox.limits import Limits
@@ -135,10 +135,10 @@ def _once(
         wanted = can.memory_group == "always" or (can.memory_group == "as-root" and os.geteuid() == 0)
         made = cgroups.group(limits.memory_bytes, limits.processes) if wanted else contextlib.nullcontext()
         # The folder is entered last and so removed first: the group need not write its files to the disk.
-        with made as group, _work(can.own_mounts, owned[0]) as work:
+        with made as group, users.claimed(owned[0]) as user, _work(can.own_mounts, owned[0]) as work:
             if group is None and can.memory_group == "always":
                 return failure(job, level, "no control group could be made, though this machine has them")
-            config = job_template(job, can, owned, work)
+            config = job_template(job, can, owned, work, user)
             config["groups"], config["cpu_account"] = (group.joins, group.cpu_account) if group else ([], None)
             report = supervise(config, limits.output_bytes, _starter(job, config, launchers, imports), stop)
             over = time.monotonic_ns()
@@ -184,7 +184,7 @@ def sweep(slot: int) -> None:
 
     Whoever owns a core is the only one who may have a directory of that number, so every other one is left over.
     """
-    owners = (os.geteuid(), SLOT_UID + slot) if os.geteuid() == 0 else (os.geteuid(),)
+    owners = (os.geteuid(), *users.of(slot)) if os.geteuid() == 0 else (os.geteuid(),)
     with os.scandir(tempfile.gettempdir()) as entries:
         names = [entry.path for entry in entries if entry.name.startswith(f"rewardrate-{slot}-")]
     for path in names:

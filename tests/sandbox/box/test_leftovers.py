@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardrate.sandbox import Limits, job_template, run
+from rewardrate.sandbox import Limits, run, users
 from rewardrate.sandbox.box import leftovers
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="isolation is Linux's")
@@ -49,7 +49,7 @@ def test_a_left_over_file_does_not_end_the_next_script_as_memory():
         limits = Limits(seconds=20, cores=1, memory_bytes=64 << 20)
         for core in os.sched_getaffinity(0):
             if Path(name).exists():
-                os.chown(name, job_template.SLOT_UID + core, 0)
+                os.chown(name, users.of(core)[0], 0)
             before = os.sched_getaffinity(0)
             os.sched_setaffinity(0, {core})
             try:
