@@ -2,6 +2,44 @@
 
 from pathlib import Path
 
+LETTERS = '''from dataclasses import dataclass
+from typing import Literal
+
+from rewardrate.attempt import Outcome
+from rewardrate.environments import Environment, EnvironmentSettings, RunSetup
+
+
+class Letters(Environment):
+    """Different letters in few characters; a character takes a tenth of a second."""
+
+    limit_seconds = 30.0
+
+    def prompt(self, parent=None):
+        return [{"role": "user", "content": "Write many different letters."}]
+
+    def stream(self, replies, parents=None):
+        for index, reply in enumerate(replies):
+            reward = float(len(set(reply)))
+            yield index, Outcome(True, reward, reward, 0.1 * max(1, len(reply)), "letters", "ok", reply or "-")
+
+
+class LettersSetup(RunSetup):
+    def facts(self):
+        return {"metric": "letters", "direction": "maximize"}
+
+    def environment(self, executor, count):
+        return Letters()
+
+
+@dataclass(frozen=True)
+class LettersSettings(EnvironmentSettings):
+    kind: Literal["letters"] = "letters"
+
+    def setup(self, task, clock):
+        return LettersSetup()
+'''
+"The code of a kind of environment in which a reply earns its different letters, and a character takes time."
+
 
 def add(folder: Path, monkeypatch, name: str, code: str, entries: dict[str, dict[str, str]]) -> None:
     """Put the module `name` with `code` on the path; `entries`: group -> entry point -> place."""

